@@ -1,0 +1,35 @@
+# Everything runs in a virtual environment that the first command makes.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+.PHONY: help demo test test-all lint bench clean
+
+help:           ## this list
+	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/'
+
+$(INSTALLED): pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	touch $@
+
+demo: $(INSTALLED)  ## generate, save, convert and inspect graphs
+	$(BIN)/python examples/demo.py
+
+test: $(INSTALLED)  ## all tests but the long matrices
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+test-all: $(INSTALLED)  ## every test
+	$(BIN)/python -m pytest -n 2
+
+lint: $(INSTALLED)  ## style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(INSTALLED)  ## the speed table; writes benchmarks/results/
+	$(BIN)/python benchmarks/foundation.py
+
+clean:          ## remove the environment and caches
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist

@@ -1,0 +1,20 @@
+"""What every test and doctest gets."""
+
+import os
+from typing import Any
+
+import hypothesis
+import pytest
+
+# A compiler may run inside any example, so none has a deadline. CI repeats the same examples.
+hypothesis.settings.register_profile(
+    "evener", deadline=None, derandomize=os.environ.get("CI") == "true", print_blob=True
+)
+hypothesis.settings.load_profile("evener")
+
+
+@pytest.fixture(autouse=True)
+def _doctest_names(request: pytest.FixtureRequest, doctest_namespace: dict[str, Any]) -> None:
+    """Give doctests ``tmp_path``; the other tests ask for it themselves."""
+    if isinstance(request.node, pytest.DoctestItem):
+        doctest_namespace["tmp_path"] = request.getfixturevalue("tmp_path")

@@ -1,0 +1,123 @@
+"""The command line: ``evener COMMAND …``, a module of this package for each command.
+
+Whatever goes wrong becomes one line on standard error and an exit code: 2 for bad input, 130 for
+Ctrl-C, 1 for a fault of Evener itself. ``EVENER_DEBUG=1`` adds the traceback.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+import traceback
+import warnings
+from collections.abc import Iterator, Sequence
+from types import FrameType
+from typing import Any
+
+from evener.errors import EvenerError
+
+BAD_INPUT = 2
+FAULT = 1
+INTERRUPTED = 128 + signal.SIGINT
+BROKEN_PIPE = 128 + getattr(signal, "SIGPIPE", 13)
+
+_ISSUES = "please report it, with what EVENER_DEBUG=1 shows"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code.
+
+    Parameters
+    ----------
+    argv
+        The words after ``evener``; those of the process by default.
+
+    Examples
+    --------
+    >>> from evener.cli import main
+    >>> main(["--version"])  # doctest: +ELLIPSIS
+    evener ...
+    0
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a label or a path that the terminal cannot show
+            stream.reconfigure(errors="replace")
+    with _ending_on_signals(), warnings.catch_warnings():
+        warnings.showwarning = _show_warning
+        try:
+            _run(argv)
+        except BrokenPipeError:
+            return _abandon_output()
+        except KeyboardInterrupt:
+            return _fail("interrupted.", INTERRUPTED, prefix="")
+        except SystemExit as stop:  # argparse after --help or a usage error; a signal
+            return stop.code if isinstance(stop.code, int) else 0
+        except EvenerError as error:
+            return _fail(str(error), BAD_INPUT)
+        except OSError as error:
+            return _fail(_sentence(error), BAD_INPUT)
+        except MemoryError:
+            return _fail("there is not enough memory for this.", BAD_INPUT)
+        except Exception as error:
+            what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            return _fail(f"unexpected {what} ({_ISSUES}).", FAULT)
+    return 0
+
+
+def _run(argv: Sequence[str] | None) -> None:
+    from evener.cli.parser import build_parser
+
+    arguments = build_parser().parse_args(argv)
+    try:
+        arguments.run(arguments)
+    finally:
+        if sys.stdout is not None:
+            sys.stdout.flush()  # here, so that a closed pipe or a full disk is still our error
+
+
+def _fail(message: str, code: int, *, prefix: str = "error: ") -> int:
+    """Write one line to standard error, after the traceback if that was asked for."""
+    if os.environ.get("EVENER_DEBUG", "0") not in ("", "0"):
+        traceback.print_exc()
+    with contextlib.suppress(OSError):  # nobody listens there either
+        print(f"evener: {prefix}{' '.join(message.split())}", file=sys.stderr)
+    return code
+
+
+def _sentence(error: OSError) -> str:
+    reason = error.strerror or str(error) or type(error).__name__
+    return f"{error.filename}: {reason}." if error.filename else f"{reason}."
+
+
+def _abandon_output() -> int:
+    """The reader of our output has gone: leave without a word, as other commands do."""
+    with contextlib.suppress(OSError, ValueError):  # else Python complains when it flushes at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return BROKEN_PIPE
+
+
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    print(f"evener: warning: {' '.join(str(message).split())}", file=sys.stderr)
+
+
+@contextlib.contextmanager
+def _ending_on_signals() -> Iterator[None]:
+    """Leave in good order, temporary files removed, when asked to end or the terminal closes."""
+    changed = {}
+    if threading.current_thread() is threading.main_thread():
+        for name in ("SIGTERM", "SIGHUP"):
+            number = getattr(signal, name, None)
+            if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+                changed[number] = signal.signal(number, _stop)
+    try:
+        yield
+    finally:
+        for number, before in changed.items():
+            signal.signal(number, before)
+
+
+def _stop(number: int, _: FrameType | None) -> None:
+    raise SystemExit(128 + number)

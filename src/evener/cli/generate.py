@@ -1,0 +1,141 @@
+"""``evener generate``: make a graph; the options of a kind are the arguments of its generator."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import re
+import time
+from collections.abc import Callable
+from typing import Any
+
+from evener.cli.convert import write_graph
+from evener.cli.graphs import Loaded, check_output
+from evener.cli.parser import add_json, new_command
+
+# Arguments that mean the same for every kind, in the words of the command line.
+_COMMON = {
+    "weights": "random weights from a range: whole numbers such as 1-255, or floats as 0.5-2.0",
+    "seed": "the same seed gives the same graph",
+    "directed": "store each edge as one arc, not in both directions",
+}
+_EXAMPLES = {
+    "rmat": "--scale 16 --edge-factor 16 --seed 1 --weights 1-255",
+    "uniform": "--scale 16 --edge-factor 8",
+    "regular": "--num-vertices 10000 --degree 4",
+    "geometric": "--num-vertices 10000 --seed 7",
+    "delaunay": "--num-vertices 10000",
+    "grid": "--rows 1000 --columns 500 --removed 0.1",
+    "tree": "--height 10 --branching 3",
+}
+_ANY_EXAMPLE = "--num-vertices 1000"
+
+
+def add_command(commands: Any) -> None:
+    """Add ``generate`` and its kinds to the parser."""
+    from evener.graph.generate import KINDS
+
+    parser = new_command(
+        commands, "generate", None, "make a graph and save it",
+        "  evener generate rmat kron.evg --scale 16 --edge-factor 16 --seed 1 --weights 1-255\n"
+        "  evener generate grid grid.mtx --rows 1000 --columns 1000\n\n"
+        "evener generate KIND --help lists the options of a kind.",
+    )  # fmt: skip
+    kinds = parser.add_subparsers(dest="kind", metavar="KIND", required=True, title="kinds")
+    for kind, generator in KINDS.items():
+        _add_kind(kinds, kind, generator)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Generate, save and say so in one line."""
+    from evener.graph.generate import from_spec
+
+    check_output(arguments.out, arguments.to)
+    given = {
+        name: getattr(arguments, name)
+        for name in arguments.names
+        if getattr(arguments, name) is not None
+    }
+    started = time.perf_counter()
+    graph = from_spec(f"{arguments.kind}:" + ",".join(f"{n}={v}" for n, v in given.items()))
+    loaded = Loaded(graph, time.perf_counter() - started)
+    write_graph(loaded, arguments.out, arguments.to, arguments.json, "generated")
+
+
+def _add_kind(kinds: Any, kind: str, generator: Callable[..., Any]) -> None:
+    summary, about = read_docstring(generator)
+    example = f"  evener generate {kind} {kind}.evg {_EXAMPLES.get(kind, _ANY_EXAMPLE)}"
+    parser = new_command(kinds, kind, run, _plain(summary), example)
+    parser.add_argument("out", metavar="OUT", help="the file to write; its suffix says the format")
+    parameters = inspect.signature(generator).parameters
+    for name, parameter in parameters.items():
+        text = _COMMON.get(name) or _plain(about.get(name, ""))
+        _add_option(parser, name, parameter, text)
+    parser.add_argument("--to", metavar="F", help="format of OUT, if not by suffix")
+    add_json(parser)
+    parser.set_defaults(names=list(parameters))
+
+
+def _add_option(
+    parser: argparse.ArgumentParser, name: str, parameter: inspect.Parameter, text: str
+) -> None:
+    option = "--" + name.replace("_", "-")
+    default = parameter.default
+    if isinstance(default, bool):
+        shown = f"{text} (default: {'yes' if default else 'no'})"
+        action = argparse.BooleanOptionalAction
+        parser.add_argument(option, dest=name, action=action, default=None, help=shown)
+        return
+    required = default is parameter.empty
+    if required:
+        text += " (required)"
+    elif default is not None:
+        text += f" (default: {default})"
+    metavar = (
+        "LOW-HIGH" if name == "weights" else "N" if "int" in str(parameter.annotation) else "X"
+    )
+    parser.add_argument(
+        option,
+        dest=name,
+        metavar=metavar,
+        type=_value,
+        required=required,
+        help=text.replace("%", "%%"),
+    )
+
+
+def _value(text: str) -> str:
+    """One value as it stands in a specification, whose items are parted by commas."""
+    if not text.strip() or re.search(r"[,=]", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not one number or range")
+    return text
+
+
+def read_docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
+    """The summary of a numpydoc docstring, and what it says about each parameter.
+
+    Examples
+    --------
+    >>> import evener as ev
+    >>> from evener.cli.generate import read_docstring
+    >>> read_docstring(ev.generate.rmat)[1]["edge_factor"]
+    'Edges drawn for each vertex.'
+    """
+    lines = (inspect.getdoc(function) or "").splitlines() or [""]
+    about: dict[str, str] = {}
+    names: list[str] = []
+    start = lines.index("Parameters") + 2 if "Parameters" in lines else len(lines)
+    for line, following in zip(lines[start:], [*lines[start + 1 :], ""], strict=True):
+        if following.startswith("---"):
+            break  # the next section
+        if line and not line.startswith(" "):
+            names = [name.strip() for name in line.partition(":")[0].split(",")]
+        elif line:
+            for name in names:
+                about[name] = f"{about.get(name, '')} {line.strip()}".strip()
+    return lines[0], about
+
+
+def _plain(text: str) -> str:
+    """A sentence of a docstring as help: no backquotes, no full stop, no capital."""
+    return text[:1].lower() + text[1:].replace("`", "").removesuffix(".")

@@ -1,0 +1,90 @@
+"""The parser of the command line: one subcommand for each module, errors in one line."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+Run = Callable[[argparse.Namespace], None]
+
+_EXAMPLE = """\
+example:
+  evener generate rmat kron.evg --scale 16 --seed 1
+  evener info kron.evg
+  evener convert kron.evg kron.mtx
+"""
+
+
+class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Keeps the lines of examples, and leaves room for long options."""
+
+    def __init__(self, prog: str):
+        super().__init__(prog, max_help_position=30)
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are one line and whose help ends in an example."""
+
+    def __init__(self, **options: Any):
+        super().__init__(allow_abbrev=False, formatter_class=_HelpFormatter, **options)
+
+    def error(self, message: str) -> NoReturn:
+        """Leave with exit code 2 and one line that says where help is."""
+        sys.stderr.write(f"evener: error: {message}; see {self.prog} --help.\n")
+        sys.exit(2)
+
+
+def build_parser() -> Parser:
+    """The parser with all commands.
+
+    Examples
+    --------
+    >>> from evener.cli.parser import build_parser
+    >>> build_parser().parse_args(["info", "roads.gr", "--check"]).check
+    True
+    """
+    from evener.cli import convert, devices, generate, info
+    from evener.versions import evener_version
+
+    parser = Parser(
+        prog="evener",
+        description="Graph analytics on every processor there is. This version makes, reads, "
+        "checks and converts graphs.",
+        epilog=_EXAMPLE,
+    )
+    parser.add_argument("--version", action="version", version=f"evener {evener_version()}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for module in (info, convert, generate, devices):
+        module.add_command(commands)
+    return parser
+
+
+def new_command(
+    commands: Any, name: str, run: Run | None, summary: str, example: str
+) -> argparse.ArgumentParser:
+    """Add one command: its summary, its example and the function that runs it."""
+    description = f"{summary[0].upper()}{summary[1:]}."
+    epilog = f"example:\n{example}"
+    parser: Parser = commands.add_parser(name, help=summary, description=description, epilog=epilog)
+    parser.set_defaults(run=run)
+    return parser
+
+
+def add_direction(parser: argparse.ArgumentParser) -> None:
+    """Add ``--directed`` and ``--undirected``; ``arguments.directed`` is None without either."""
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument(
+        "--directed", dest="directed", action="store_true", default=None,
+        help="take each line of the file as one arc",
+    )  # fmt: skip
+    group.add_argument(
+        "--undirected", dest="directed", action="store_false", default=None,
+        help="take each line of the file as an edge in both directions",
+    )  # fmt: skip
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """Add ``--json``."""
+    parser.add_argument("--json", action="store_true", help="print JSON")

@@ -1,0 +1,145 @@
+"""Compiled functions over chunks, run by all cores, cancellable between chunks.
+
+``@parallel`` turns ``kernel(chunk, *arrays)`` into ``kernel(number_of_chunks, *arrays)``: a team of
+threads claims chunks from one counter until none is left. What a chunk does must not depend on
+which thread does it, so results are the same for any number of threads. Ctrl-C moves the counter
+past the end: every thread finishes its chunk, and the interrupt goes on to the caller.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import functools
+import os
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from evener import progress
+from evener.device import atomic
+from evener.device.compile import Compiled
+from evener.device.limits import num_cores
+from evener.errors import EvenerError
+
+_POLL_SECONDS = 0.05  # how often a waiting caller looks for Ctrl-C and reports progress
+_PAST_THE_END = np.int64(1) << np.int64(62)
+
+_team: concurrent.futures.ThreadPoolExecutor | None = None
+_team_lock = threading.Lock()
+_chosen = threading.local()
+
+
+def num_threads() -> int:
+    """Threads that compiled work uses now: the cores granted, unless `use_threads` says else."""
+    return getattr(_chosen, "threads", None) or num_cores()
+
+
+@contextlib.contextmanager
+def use_threads(threads: int) -> Iterator[None]:
+    """Use this many threads for compiled work started by this Python thread."""
+    if threads < 1:
+        raise EvenerError(f"use_threads was given {threads}; it must be a whole number from 1 up.")
+    before = getattr(_chosen, "threads", None)
+    _chosen.threads = threads
+    try:
+        yield
+    finally:
+        _chosen.threads = before
+
+
+def _executor() -> concurrent.futures.ThreadPoolExecutor:
+    global _team
+    with _team_lock:
+        if _team is None:
+            # Room for a few callers at once; threads start only when work is waiting.
+            _team = concurrent.futures.ThreadPoolExecutor(
+                max_workers=4 * max(num_cores(), 8), thread_name_prefix="evener"
+            )
+        return _team
+
+
+def _forget_team() -> None:
+    """After a fork the child has no threads: start a new team when one is needed."""
+    global _team, _team_lock
+    _team, _team_lock = None, threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_team)
+
+
+class Parallel:
+    """A chunk kernel and the compiled loop that claims its chunks."""
+
+    def __init__(self, function: Callable[..., None]):
+        functools.update_wrapper(self, function)
+        self.kernel = Compiled(function)
+        self._worker = Compiled(_claiming_loop(self.kernel, function.__name__))
+
+    def __call__(self, num_chunks: int, *args: Any) -> None:
+        """Run chunks ``0..num_chunks-1`` and return when all are done."""
+        if num_chunks <= 0:
+            return
+        counter = np.zeros(1, dtype=np.int64)
+        limit = np.int64(num_chunks)
+        if num_chunks == 1:
+            self._worker(counter, limit, *args)  # not worth waking anybody
+            return
+        # Compile on this thread: Ctrl-C then interrupts the compiler, not a team member.
+        self._worker(counter, np.int64(0), *args)
+        counter[0] = 0
+        team = _executor()
+        threads = min(num_threads(), num_chunks)
+        running: list[concurrent.futures.Future[None]] = []
+        try:
+            for _ in range(threads):
+                running.append(team.submit(self._worker, counter, limit, *args))
+            _wait(running, counter, num_chunks)
+        except BaseException:
+            counter[0] = _PAST_THE_END
+            concurrent.futures.wait(running)
+            raise
+
+
+def _claiming_loop(kernel: Compiled, name: str) -> Callable[..., None]:
+    def claim_chunks(counter, limit, *args):
+        chunk = atomic.add(counter, 0, 1)
+        while chunk < limit:
+            kernel(chunk, *args)
+            chunk = atomic.add(counter, 0, 1)
+
+    claim_chunks.__name__ = f"{name}_chunks"
+    return claim_chunks
+
+
+def _wait(
+    running: list[concurrent.futures.Future[None]], counter: np.ndarray, num_chunks: int
+) -> None:
+    while True:
+        done, waiting = concurrent.futures.wait(running, timeout=_POLL_SECONDS)
+        if not waiting:
+            break
+        progress.report(min(int(counter[0]), num_chunks), num_chunks)
+    for future in done:
+        future.result()
+
+
+def parallel(function: Callable[..., None]) -> Parallel:
+    """Compile ``function(chunk, *args)`` and run it over chunks ``0..n-1`` on all cores.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from evener.device import parallel
+    >>> @parallel
+    ... def square(chunk, values):
+    ...     values[chunk] = chunk * chunk
+    >>> values = np.zeros(4, dtype=np.int64)
+    >>> square(4, values)
+    >>> values.tolist()
+    [0, 1, 4, 9]
+    """
+    return Parallel(function)

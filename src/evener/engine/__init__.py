@@ -1,0 +1,1 @@
+"""Running programs: lowering to kernels, partitions, exchange, planner, trace, results."""

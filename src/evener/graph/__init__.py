@@ -1,0 +1,1 @@
+"""Graphs: the CSR class, building, files, generators, labels."""

@@ -1,0 +1,194 @@
+"""Whether a graph keeps what every algorithm relies on: the invariants of compressed sparse rows.
+
+Graphs built by Evener keep them; a file written elsewhere, damaged, or declared undirected by
+mistake may not.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evener import progress
+from evener.device import compiled, parallel
+from evener.errors import GraphError
+from evener.graph.csr import Graph
+
+_ROWS = 1 << 12  # rows a thread takes at a time
+_ARCS = 1 << 20  # arcs looked at in one go where NumPy does the work
+_NOTHING = np.iinfo(np.int64).max
+
+
+def check(graph: Graph) -> None:
+    """Raise `GraphError` for the first thing wrong with the arrays of a graph.
+
+    Row starts ascend from 0 to the number of arcs, neighbours are vertices and ascend within each
+    row, weights match the arcs, and in an undirected graph every arc has its mirror image with the
+    same weight (as many as there are parallel arcs).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import evener as ev
+    >>> from evener.graph.check import check
+    >>> check(ev.generate.path(3))
+    >>> one_way = ev.Graph(np.array([0, 1, 1]), np.array([1]), directed=False)
+    >>> check(one_way)
+    Traceback (most recent call last):
+    evener.errors.GraphError: the graph is undirected, but the arc 0 -> 1 has no equal arc back.
+    """
+    check_rows(graph)
+    with progress.task("checking the graph"):
+        _check_neighbours(graph)
+        if not graph.directed:
+            _check_symmetry(graph)
+
+
+def check_rows(graph: Graph) -> None:
+    """Raise `GraphError` unless row starts ascend from 0 to the number of arcs.
+
+    Examples
+    --------
+    >>> import evener as ev
+    >>> from evener.graph.check import check_rows
+    >>> check_rows(ev.generate.path(3))
+    """
+    indptr, n, m = graph.indptr, graph.num_vertices, graph.num_edges
+    if indptr[0] != 0 or indptr[n] != m:
+        raise GraphError(f"row starts run from {indptr[0]} to {indptr[n]}, not from 0 to {m}.")
+    falls = indptr[1:] < indptr[:-1]
+    if falls.any():
+        raise GraphError(f"row starts fall after vertex {_label(graph, int(np.argmax(falls)))}.")
+    if graph.weights is not None and len(graph.weights) != m:
+        raise GraphError(f"there are {len(graph.weights)} weights for {m} arcs.")
+
+
+def count_self_loops(graph: Graph) -> int:
+    """The number of arcs from a vertex to itself, parallel ones counted; the rows must be in order.
+
+    Examples
+    --------
+    >>> import evener as ev
+    >>> from evener.graph.check import count_self_loops
+    >>> count_self_loops(ev.Graph.from_edges([0, 1], [1, 1]))
+    1
+    """
+    # Not compiled: `evener info` of a mapped graph is then done before Numba would be loaded.
+    indptr, indices = graph.indptr, graph.indices
+    total = 0
+    for start in range(0, graph.num_edges, _ARCS):
+        stop = min(start + _ARCS, graph.num_edges)
+        first = int(np.searchsorted(indptr, start, "right")) - 1
+        last = int(np.searchsorted(indptr, stop, "left"))
+        lengths = np.diff(np.clip(indptr[first : last + 1], start, stop))
+        sources = np.repeat(np.arange(first, last, dtype=indices.dtype), lengths)
+        total += int(np.count_nonzero(sources == indices[start:stop]))
+    return total
+
+
+def _check_neighbours(graph: Graph) -> None:
+    chunks = -(-graph.num_vertices // _ROWS)
+    bad = np.full(max(1, chunks), _NOTHING)
+    _find_disorder(chunks, graph._indptr, graph._indices, bad)
+    e = int(bad.min())
+    if e == _NOTHING:
+        return
+    u, v = _ends(graph, e)
+    if not 0 <= v < graph.num_vertices:
+        raise GraphError(
+            f"vertex {_label(graph, u)} has neighbour number {v}, "
+            f"but there are {graph.num_vertices} vertices."
+        )
+    raise GraphError(f"the neighbours of vertex {_label(graph, u)} are not in ascending order.")
+
+
+def _check_symmetry(graph: Graph) -> None:
+    chunks = -(-graph.num_vertices // _ROWS)
+    bad = np.full(max(1, chunks), _NOTHING)
+    _find_one_way(chunks, graph._indptr, graph._indices, graph._weights, bad)
+    e = int(bad.min())
+    if e != _NOTHING:
+        u, v = (_label(graph, end) for end in _ends(graph, e))
+        raise GraphError(f"the graph is undirected, but the arc {u} -> {v} has no equal arc back.")
+
+
+def _ends(graph: Graph, e: int) -> tuple[int, int]:
+    return int(np.searchsorted(graph.indptr, e, "right")) - 1, int(graph.indices[e])
+
+
+def _label(graph: Graph, v: int) -> object:
+    return graph._labels.take(np.array([v]))[0]
+
+
+@parallel
+def _find_disorder(chunk, indptr, indices, bad):
+    """The first arc whose neighbour is no vertex or comes before the one to its left."""
+    n = len(indptr) - 1
+    for row in range(chunk * _ROWS, min((chunk + 1) * _ROWS, n)):
+        before = 0
+        for e in range(indptr[row], indptr[row + 1]):
+            if indices[e] < before or indices[e] >= n:
+                bad[chunk] = e
+                return
+            before = indices[e]
+
+
+@parallel
+def _find_one_way(chunk, indptr, indices, weights, bad):
+    """The first arc that starts a run of parallel arcs without an equal run the other way."""
+    for row in range(chunk * _ROWS, min((chunk + 1) * _ROWS, len(indptr) - 1)):
+        e = indptr[row]
+        while e < indptr[row + 1]:
+            length = _run_length(indices, e, indptr[row + 1])
+            other = indices[e]
+            if other != row:
+                back = _first_at_least(indices, indptr[other], indptr[other + 1], row)
+                equal = _run_length_of(indices, back, indptr[other + 1], row) == length
+                if weights is not None and equal:
+                    equal = _same_weights(weights, e, back, length)
+                if not equal:
+                    bad[chunk] = e
+                    return
+            e += length
+
+
+@compiled
+def _run_length(indices, start, stop):
+    return _run_length_of(indices, start, stop, indices[start])
+
+
+@compiled
+def _run_length_of(indices, start, stop, value):
+    at = start
+    while at < stop and indices[at] == value:
+        at += 1
+    return at - start
+
+
+@compiled
+def _first_at_least(indices, start, stop, value):
+    while start < stop:
+        middle = (start + stop) // 2
+        if indices[middle] < value:
+            start = middle + 1
+        else:
+            stop = middle
+    return start
+
+
+@compiled
+def _same_weights(weights, first, second, length):
+    """Whether two runs hold the same weights, in whatever order; a NaN equals a NaN."""
+    if length == 1:
+        return _same(weights[first], weights[second])
+    a, b = weights[first : first + length].copy(), weights[second : second + length].copy()
+    a.sort()
+    b.sort()
+    differ = 0
+    for i in range(length):
+        differ += not _same(a[i], b[i])
+    return differ == 0
+
+
+@compiled
+def _same(a, b):
+    return a == b or (a != a and b != b)

@@ -1,0 +1,180 @@
+"""Graphs from and to the structures of other libraries; `Graph`'s methods document each.
+
+Nothing here imports a library for its input: a frame is whatever has columns with ``to_numpy``, a
+NetworkX graph whatever lists nodes and edges.
+"""
+
+from __future__ import annotations
+
+import numbers
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from evener.errors import EvenerError, GraphError
+from evener.graph.csr import Graph, as_weights
+from evener.graph.labels import Labels, relabel_any
+
+if TYPE_CHECKING:
+    import networkx
+    import scipy.sparse
+
+_ABSENT = object()
+
+
+def from_frame(
+    frame: Any, src: str, dst: str, weight: str | None = None, *, directed: bool = True
+) -> Graph:
+    """See `Graph.from_frame`."""
+    sources, targets = _column(frame, src), _column(frame, dst)
+    names = (f"column {src!r}", f"column {dst!r}")
+    weights = None if weight is None else _weight_column(_column(frame, weight), weight)
+    sources, targets, labels = relabel_any(sources, targets, names)
+    return Graph.from_edges(sources, targets, weights, directed=directed, labels=labels)
+
+
+def _column(frame: Any, name: str) -> np.ndarray:
+    names = getattr(frame, "column_names", None)  # pyarrow: its `columns` are the data
+    if names is None:
+        names = getattr(frame, "columns", None)
+    if names is None or not hasattr(frame, "__getitem__"):
+        raise GraphError(
+            f"from_frame takes a pandas, polars or pyarrow table, not {type(frame).__name__}."
+        )
+    found = list(names).count(name)
+    if found == 0:
+        raise GraphError(f"there is no column {name!r}; there are {', '.join(map(repr, names))}.")
+    if found > 1:
+        raise GraphError(f"there are {found} columns {name!r}; the name must be unique.")
+    column = frame[name]
+    try:
+        return column.to_numpy()
+    except ValueError:  # one chunk of pyarrow copies only when told to
+        return column.to_numpy(zero_copy_only=False)
+
+
+def _weight_column(values: np.ndarray, name: str) -> np.ndarray:
+    if values.dtype.kind == "O":
+        values = _numbers(values.tolist(), f"column {name!r}")
+    weights = as_weights(values)
+    if weights.dtype.kind == "f" and np.isnan(weights).any():
+        row = int(np.argmax(np.isnan(weights)))
+        raise GraphError(f"column {name!r} has no value in row {row}; every edge needs a weight.")
+    return weights
+
+
+def _numbers(values: list[Any], name: str) -> np.ndarray:
+    """Python numbers as an array: integers while all are, else floats."""
+    for value in values:
+        if not isinstance(value, numbers.Real | Decimal):
+            raise GraphError(f"{name} holds {value!r}, which is not a number.")
+    try:
+        if all(isinstance(value, numbers.Integral) for value in values):
+            return np.array(values, np.int64)
+    except OverflowError:
+        pass
+    try:
+        return np.array([float(value) for value in values], np.float64)
+    except OverflowError:
+        raise GraphError(f"{name} holds a number too large for a float.") from None
+
+
+def from_scipy(matrix: Any, *, directed: bool = True) -> Graph:
+    """See `Graph.from_scipy`."""
+    import scipy.sparse
+
+    if not scipy.sparse.issparse(matrix):
+        raise GraphError(f"from_scipy takes a sparse matrix, not {type(matrix).__name__}.")
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        shape = " x ".join(map(str, matrix.shape))
+        raise GraphError(f"the matrix is {shape}; an adjacency matrix is square.")
+    # Even sorted rows are built anew: SciPy checks neither the order nor the range of indices.
+    entries = matrix.tocoo(copy=False)
+    weights = None if matrix.dtype == np.bool_ else entries.data
+    graph = Graph.from_edges(
+        entries.row, entries.col, weights, num_vertices=matrix.shape[0], duplicates="sum"
+    )
+    if directed:
+        return graph
+    if _is_symmetric(graph):
+        return Graph(graph._indptr, graph._indices, graph._weights, directed=False)
+    return graph.symmetrize()
+
+
+def _is_symmetric(graph: Graph) -> bool:
+    mirror = graph.transpose()
+    return (
+        np.array_equal(graph.indptr, mirror.indptr)
+        and np.array_equal(graph.indices, mirror.indices)
+        and (
+            graph.weights is None
+            or mirror.weights is None
+            or np.array_equal(graph.weights, mirror.weights, equal_nan=True)
+        )
+    )
+
+
+def to_scipy(graph: Graph) -> scipy.sparse.csr_array:
+    """See `Graph.to_scipy`; the matrix is the caller's own, to be changed at will."""
+    import scipy.sparse
+
+    n, m = graph.num_vertices, graph.num_edges
+    data = np.ones(m, np.int64) if graph.weights is None else graph.weights
+    return scipy.sparse.csr_array((data, graph.indices, graph.indptr), shape=(n, n), copy=True)
+
+
+def from_networkx(G: networkx.Graph, *, weight: str | None = "weight") -> Graph:
+    """See `Graph.from_networkx`."""
+    if not (hasattr(G, "is_directed") and hasattr(G, "edges")):
+        raise GraphError(f"from_networkx takes a NetworkX graph, not {type(G).__name__}.")
+    nodes = list(G)
+    index = {node: i for i, node in enumerate(nodes)}
+    ends = np.empty((G.number_of_edges(), 2), np.int64)
+    values = []
+    for i, (u, v, value) in enumerate(G.edges(data=weight, default=_ABSENT)):
+        ends[i] = index[u], index[v]
+        values.append(value)
+    weights = None
+    if weight is not None and any(value is not _ABSENT for value in values):
+        weights = _numbers(
+            [1 if value is _ABSENT else value for value in values], f"edge attribute {weight!r}"
+        )
+    return Graph.from_edges(
+        ends[:, 0], ends[:, 1], weights,
+        directed=G.is_directed(), labels=Labels.of(nodes),
+    )  # fmt: skip
+
+
+def to_networkx(graph: Graph) -> networkx.Graph:
+    """See `Graph.to_networkx`."""
+    try:
+        import networkx
+    except ImportError:
+        raise EvenerError(
+            "to_networkx needs NetworkX, which is not installed: pip install evener[networkx]."
+        ) from None
+    src, dst = graph._sources(), graph.indices
+    parallel = bool(((src[1:] == src[:-1]) & (dst[1:] == dst[:-1])).any())
+    kind = {
+        (True, False): networkx.DiGraph,
+        (True, True): networkx.MultiDiGraph,
+        (False, False): networkx.Graph,
+        (False, True): networkx.MultiGraph,
+    }[graph.directed, parallel]
+    weights = graph.weights
+    if not graph.directed:  # both directions are stored, NetworkX wants one
+        once = src <= dst
+        src, dst = src[once], dst[once]
+        weights = None if weights is None else weights[once]
+    made = kind()
+    labels = graph.labels.tolist()
+    made.add_nodes_from(labels)
+    ends = ((labels[u], labels[v]) for u, v in zip(src.tolist(), dst.tolist(), strict=True))
+    if weights is None:
+        made.add_edges_from(ends)
+    else:
+        made.add_weighted_edges_from(
+            (u, v, w) for (u, v), w in zip(ends, weights.tolist(), strict=True)
+        )
+    return made

@@ -1,0 +1,542 @@
+"""`Graph`: an immutable graph in compressed sparse rows over NumPy arrays."""
+
+from __future__ import annotations
+
+import functools
+import html
+import operator
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from evener.device import format_bytes, parallel
+from evener.errors import GraphError
+from evener.graph import build
+from evener.graph.labels import Labels, as_ids, extent
+
+if TYPE_CHECKING:
+    import networkx
+    import scipy.sparse
+
+WEIGHT_DTYPES = (np.int32, np.int64, np.float32, np.float64)
+_ROWS = 1 << 14  # rows a thread takes at a time
+
+
+class Graph:
+    """A graph of vertices ``0..n-1`` with sorted neighbour lists; made by `from_edges` or a loader.
+
+    The constructor takes finished CSR arrays as they are: ``indptr`` of n+1 ascending row starts,
+    ``indices`` ascending within each row, ``weights`` aligned with ``indices`` or None. With
+    ``directed=False`` every edge must be present in both directions.
+
+    Examples
+    --------
+    >>> import evener as ev
+    >>> g = ev.Graph.from_edges([0, 0, 1], [1, 2, 2], directed=False)
+    >>> g
+    Graph(3 vertices, 6 arcs, undirected; degrees 2..2, mean 2.0; 40 B)
+    >>> g.indices.tolist()
+    [1, 2, 0, 2, 0, 1]
+    """
+
+    def __init__(
+        self,
+        indptr: np.ndarray,
+        indices: np.ndarray,
+        weights: np.ndarray | None = None,
+        *,
+        directed: bool = True,
+        labels: Labels | Sequence[Any] | np.ndarray | None = None,
+    ):
+        self._indptr = indptr
+        self._indices = indices
+        self._weights = weights
+        self._directed = bool(directed)
+        if labels is None:
+            labels = Labels(len(indptr) - 1)
+        self._labels = labels if isinstance(labels, Labels) else Labels.of(labels)
+        if self._labels.size != self.num_vertices:
+            raise GraphError(
+                f"{self._labels.size} labels were given for {self.num_vertices} vertices."
+            )
+
+    # ---- building -------------------------------------------------------------------------
+
+    @classmethod
+    def from_edges(
+        cls,
+        src: Any,
+        dst: Any,
+        weight: Any = None,
+        *,
+        num_vertices: int | None = None,
+        directed: bool = True,
+        self_loops: str = "keep",
+        duplicates: str = "keep",
+        labels: Labels | Sequence[Any] | np.ndarray | None = None,
+    ) -> Graph:
+        """Build a graph from arrays of edge ends.
+
+        Parameters
+        ----------
+        src, dst
+            Indices of the ends of each edge, whole numbers from 0.
+        weight
+            One number for each edge, or None. int32, int64, float32 and float64 are kept,
+            other numbers become the nearest of these.
+        num_vertices
+            Number of vertices; by default the number of labels, else the largest index plus one.
+        directed
+            False stores every edge in both directions (a self-loop once).
+        self_loops
+            ``"keep"`` or ``"drop"``.
+        duplicates
+            ``"keep"`` parallel arcs, or combine them: ``"first"`` in the order given, ``"min"``,
+            ``"max"`` or ``"sum"`` of the weights. Without weights all but ``"keep"`` are alike.
+        labels
+            The name of each vertex, in index order.
+
+        Examples
+        --------
+        >>> import evener as ev
+        >>> g = ev.Graph.from_edges([0, 0, 2], [1, 1, 0], [5, 3, 1], duplicates="min")
+        >>> g.weights.tolist()
+        [3, 1]
+        """
+        src, dst = _index_array(src, "src"), _index_array(dst, "dst")
+        if len(src) != len(dst):
+            raise GraphError(f"src has {len(src)} entries and dst {len(dst)}; they must match.")
+        weights = None if weight is None else as_weights(weight)
+        if weights is not None and len(weights) != len(src):
+            raise GraphError(f"weight has {len(weights)} entries for {len(src)} edges.")
+        if self_loops not in ("keep", "drop"):
+            raise GraphError(f"self_loops is {self_loops!r}; it must be 'keep' or 'drop'.")
+        if duplicates not in build.COMBINE:
+            allowed = ", ".join(map(repr, build.COMBINE))
+            raise GraphError(f"duplicates is {duplicates!r}; it must be one of {allowed}.")
+        if labels is not None and not isinstance(labels, Labels):
+            labels = Labels.of(labels)
+        n = _count_vertices(src, dst, num_vertices, labels)
+        src, dst = _same_dtype(src, dst)
+        csr = build.build_csr(
+            src, dst, weights, n,
+            symmetric=not directed, drop_loops=self_loops == "drop", duplicates=duplicates,
+        )  # fmt: skip
+        return cls(*csr, directed=directed, labels=labels)
+
+    @classmethod
+    def from_frame(
+        cls, frame: Any, src: str, dst: str, weight: str | None = None, *, directed: bool = True
+    ) -> Graph:
+        """Build a graph from the columns of a pandas, polars or pyarrow table.
+
+        The values of the two columns become the labels; every value that occurs is a vertex.
+
+        Examples
+        --------
+        >>> import evener as ev
+        >>> import polars as pl
+        >>> roads = pl.DataFrame({"a": ["Bern", "Thun"], "b": ["Thun", "Brig"], "km": [28, 60]})
+        >>> g = ev.Graph.from_frame(roads, "a", "b", "km", directed=False)
+        >>> g.labels.tolist()
+        ['Bern', 'Brig', 'Thun']
+        """
+        from evener.graph.convert import from_frame
+
+        return from_frame(frame, src, dst, weight, directed=directed)
+
+    @classmethod
+    def from_scipy(cls, matrix: Any, *, directed: bool = True) -> Graph:
+        """Build a graph from a square SciPy sparse matrix or array: an arc for each stored entry.
+
+        Entries are the weights, except that a boolean matrix has none. With ``directed=False``
+        an entry without its mirror image gets one.
+
+        Examples
+        --------
+        >>> import evener as ev
+        >>> import scipy.sparse as sp
+        >>> ev.Graph.from_scipy(sp.csr_array([[0, 2], [0, 0]])).weights.tolist()
+        [2]
+        """
+        from evener.graph.convert import from_scipy
+
+        return from_scipy(matrix, directed=directed)
+
+    @classmethod
+    def from_networkx(cls, G: networkx.Graph, *, weight: str | None = "weight") -> Graph:
+        """Build a graph from a NetworkX graph; its nodes become the labels.
+
+        Edges without the attribute ``weight`` weigh 1; if none has it the graph has no weights.
+
+        Examples
+        --------
+        >>> import evener as ev
+        >>> import networkx as nx
+        >>> ev.Graph.from_networkx(nx.path_graph(3)).degrees.tolist()
+        [1, 2, 1]
+        """
+        from evener.graph.convert import from_networkx
+
+        return from_networkx(G, weight=weight)
+
+    # ---- what it holds --------------------------------------------------------------------
+
+    @property
+    def num_vertices(self) -> int:
+        """Number of vertices, isolated ones included."""
+        return len(self._indptr) - 1
+
+    @property
+    def num_edges(self) -> int:
+        """Number of stored arcs; an undirected edge is stored in both directions."""
+        return len(self._indices)
+
+    @property
+    def directed(self) -> bool:
+        """False if every edge is stored in both directions."""
+        return self._directed
+
+    @property
+    def indptr(self) -> np.ndarray:
+        """Row starts: the neighbours of v are ``indices[indptr[v]:indptr[v + 1]]``."""
+        return _read_only(self._indptr)
+
+    @property
+    def indices(self) -> np.ndarray:
+        """Neighbours of all vertices, one list after the other, each sorted."""
+        return _read_only(self._indices)
+
+    @property
+    def weights(self) -> np.ndarray | None:
+        """Weights aligned with `indices`, or None."""
+        return None if self._weights is None else _read_only(self._weights)
+
+    @functools.cached_property
+    def labels(self) -> np.ndarray:
+        """The label of each vertex in index order; 0..n-1 for a graph made without labels."""
+        return _read_only(self._labels.array())
+
+    @functools.cached_property
+    def degrees(self) -> np.ndarray:
+        """Out-degree of each vertex."""
+        return _read_only(np.diff(self._indptr))
+
+    @functools.cached_property
+    def in_degrees(self) -> np.ndarray:
+        """In-degree of each vertex."""
+        if not self.directed:
+            return self.degrees
+        counts = np.bincount(self._indices, minlength=self.num_vertices)
+        return _read_only(counts.astype(self._indptr.dtype, copy=False))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays of this graph, cached forms not counted."""
+        weights = 0 if self._weights is None else self._weights.nbytes
+        return self._indptr.nbytes + self._indices.nbytes + weights + self._labels.nbytes
+
+    def index_of(self, labels: Any) -> Any:
+        """Indices of vertices: an int for one label, an array for several.
+
+        Examples
+        --------
+        >>> import evener as ev
+        >>> g = ev.Graph.from_edges([0], [1], labels=["a", "b"])
+        >>> g.index_of("b"), g.index_of(["b", "a"]).tolist()
+        (1, [1, 0])
+        """
+        return self._labels.index_of(labels)
+
+    # ---- other forms ----------------------------------------------------------------------
+
+    def transpose(self) -> Graph:
+        """The graph with every arc turned round; computed once, itself if undirected.
+
+        Examples
+        --------
+        >>> import evener as ev
+        >>> ev.Graph.from_edges([0, 0], [1, 2]).transpose().degrees.tolist()
+        [0, 1, 1]
+        """
+        return self._transpose if self.directed else self
+
+    @functools.cached_property
+    def _transpose(self) -> Graph:
+        csr = build.build_csr(self._indices, self._sources(), self._weights, self.num_vertices)
+        turned = Graph(*csr, directed=True, labels=self._labels)
+        turned.__dict__["_transpose"] = self
+        return turned
+
+    def symmetrize(self, *, duplicates: str = "min") -> Graph:
+        """The undirected graph with an edge wherever this one has an arc, itself if undirected.
+
+        Arcs in both directions between two vertices become one edge; ``duplicates`` says which
+        weight it gets, as in `from_edges`: by default that of the lighter arc.
+
+        Examples
+        --------
+        >>> import evener as ev
+        >>> g = ev.Graph.from_edges([0, 1, 1], [1, 0, 2], [4, 3, 9]).symmetrize()
+        >>> g.num_edges, g.weights.tolist()
+        (4, [3, 3, 9, 9])
+        """
+        if not self.directed:
+            return self
+        made: dict[str, Graph] = self.__dict__.setdefault("_symmetrized", {})
+        if duplicates not in made:
+            made[duplicates] = Graph.from_edges(
+                self._sources(), self._indices, self._weights, num_vertices=self.num_vertices,
+                directed=False, duplicates=duplicates, labels=self._labels,
+            )  # fmt: skip
+        return made[duplicates]
+
+    def subgraph(self, labels: Any) -> Graph:
+        """The graph of some vertices, in the order given, and the arcs between them.
+
+        Examples
+        --------
+        >>> import evener as ev
+        >>> g = ev.Graph.from_edges([0, 1, 2], [1, 2, 0]).subgraph([1, 2])
+        >>> g.labels.tolist(), g.num_edges
+        ([1, 2], 1)
+        """
+        chosen = np.atleast_1d(self.index_of(labels)).astype(np.int64)
+        if len(np.unique(chosen)) != len(chosen):
+            raise GraphError("a vertex occurs twice among the labels of the subgraph.")
+        return self._induced(chosen)
+
+    def _induced(self, chosen: np.ndarray) -> Graph:
+        position = np.full(self.num_vertices, -1, np.int64)
+        position[chosen] = np.arange(len(chosen))
+        chunks = max(1, -(-len(chosen) // _ROWS))
+        counts = np.zeros(len(chosen) + 1, np.int64)
+        _count_kept(chunks, self._indptr, self._indices, chosen, position, counts)
+        offsets = np.cumsum(counts)
+        src = np.empty(offsets[-1], np.int64)
+        dst = np.empty(offsets[-1], np.int64)
+        kept = np.empty(offsets[-1], np.int64)
+        _list_kept(chunks, self._indptr, self._indices, chosen, position, offsets, src, dst, kept)
+        weights = None if self._weights is None else self._weights[kept]
+        csr = build.build_csr(src, dst, weights, len(chosen))
+        return Graph(*csr, directed=self.directed, labels=self._labels.subset(chosen))
+
+    def largest_component(self) -> Graph:
+        """The subgraph of the largest (weakly) connected component; the first of equals.
+
+        Examples
+        --------
+        >>> import evener as ev
+        >>> ev.Graph.from_edges([0, 2, 3], [1, 3, 4]).largest_component().labels.tolist()
+        [2, 3, 4]
+        """
+        if self.num_vertices == 0:
+            return self
+        from scipy.sparse.csgraph import connected_components
+
+        _, component = connected_components(self.to_scipy(), directed=self.directed)
+        largest = np.argmax(np.bincount(component))
+        return self._induced(np.flatnonzero(component == largest))
+
+    def to_scipy(self) -> scipy.sparse.csr_array:
+        """The adjacency matrix as a SciPy array; ones where the graph has no weights.
+
+        Examples
+        --------
+        >>> import evener as ev
+        >>> ev.Graph.from_edges([0], [1], [7]).to_scipy().toarray().tolist()
+        [[0, 7], [0, 0]]
+        """
+        from evener.graph.convert import to_scipy
+
+        return to_scipy(self)
+
+    def to_networkx(self) -> networkx.Graph:
+        """A NetworkX graph with the same labels and weights; a multigraph if arcs are parallel.
+
+        Examples
+        --------
+        >>> import evener as ev
+        >>> sorted(ev.Graph.from_edges([0, 1], [1, 2]).to_networkx().edges)
+        [(0, 1), (1, 2)]
+        """
+        from evener.graph.convert import to_networkx
+
+        return to_networkx(self)
+
+    def save(self, path: Any, *, format: str | None = None) -> None:
+        """Write the graph to a file whose suffix names the format, as `evener.load` reads it.
+
+        The file appears whole or not at all: a failed save leaves what was there before.
+
+        Examples
+        --------
+        >>> import evener as ev
+        >>> ev.generate.path(3).save(tmp_path / "path.mtx")
+        >>> ev.load(tmp_path / "path.mtx").num_edges
+        4
+        """
+        from evener.graph.files import save
+
+        save(self, path, format=format)
+
+    def _sources(self) -> np.ndarray:
+        """The source of each arc, aligned with `indices`."""
+        out = np.empty(self.num_edges, self._indices.dtype)
+        _expand(max(1, -(-self.num_vertices // _ROWS)), self._indptr, out)
+        return out
+
+    # ---- showing and pickling -------------------------------------------------------------
+
+    def _summary(self) -> dict[str, str]:
+        low, mean, high = self.degree_spread()
+        return {
+            "vertices": f"{self.num_vertices:,}",
+            "arcs": f"{self.num_edges:,}",
+            "directed": "yes" if self.directed else "no",
+            "weights": "none" if self._weights is None else str(self._weights.dtype),
+            "labels": _describe_labels(self._labels),
+            "degrees": f"{low}..{high}, mean {mean:.1f}",
+            "memory": format_bytes(self.nbytes),
+        }
+
+    def degree_spread(self) -> tuple[int, float, int]:
+        """Smallest, mean and largest out-degree."""
+        if self.num_vertices == 0:
+            return 0, 0.0, 0
+        degrees = self.degrees
+        return int(degrees.min()), self.num_edges / self.num_vertices, int(degrees.max())
+
+    def __repr__(self) -> str:
+        about = self._summary()
+        kind = "directed" if self.directed else "undirected"
+        weights = "" if self._weights is None else f", {about['weights']} weights"
+        return (
+            f"Graph({about['vertices']} vertices, {about['arcs']} arcs, {kind}{weights}; "
+            f"degrees {about['degrees']}; {about['memory']})"
+        )
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th style='text-align:left'>{name}</th><td>{html.escape(value)}</td></tr>"
+            for name, value in self._summary().items()
+        )
+        return f"<table><caption>evener.Graph</caption>{rows}</table>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        arrays = (self._indptr, self._indices, self._weights)
+        plain = tuple(None if a is None else np.ascontiguousarray(a) for a in arrays)
+        return _unpickle, (*plain, self.directed, self._labels)
+
+
+def _unpickle(
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    weights: np.ndarray | None,
+    directed: bool,
+    labels: Labels,
+) -> Graph:
+    return Graph(indptr, indices, weights, directed=directed, labels=labels)
+
+
+def as_weights(weight: Any) -> np.ndarray:
+    """Weights as a flat array of one of the four dtypes that graphs keep."""
+    array = np.asarray(weight)
+    if array.ndim != 1:
+        raise GraphError(f"weights must be a flat array, not one of shape {array.shape}.")
+    return np.require(array, _nearest_dtype(array), ["C", "ALIGNED"])
+
+
+def _nearest_dtype(array: np.ndarray) -> type:
+    kind, size = array.dtype.kind, array.dtype.itemsize
+    if kind == "u" and size == 8:
+        return np.float64 if array.size and int(array.max()) >= 1 << 63 else np.int64
+    if kind in "iub":
+        return np.int32 if size < 4 or (size == 4 and kind == "i") else np.int64
+    if kind == "f":
+        return np.float32 if size <= 4 else np.float64
+    raise GraphError(f"weights of type {array.dtype} cannot be used; give integers or floats.")
+
+
+def _index_array(values: Any, name: str) -> np.ndarray:
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise GraphError(f"{name} must be a flat array, not one of shape {array.shape}.")
+    if array.size == 0:
+        return np.empty(0, np.int32)
+    if array.dtype.kind not in "iu":
+        raise GraphError(
+            f"{name} holds {array.dtype} values; indices are whole numbers "
+            "(for names use Graph.from_frame)."
+        )
+    return as_ids(array, name)
+
+
+def _same_dtype(src: np.ndarray, dst: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    dtype = np.promote_types(src.dtype, dst.dtype)
+    return src.astype(dtype, copy=False), dst.astype(dtype, copy=False)
+
+
+def _count_vertices(
+    src: np.ndarray, dst: np.ndarray, num_vertices: int | None, labels: Labels | None
+) -> int:
+    """The number of vertices, after checking every index against it."""
+    low, high = extent(src, dst) if len(src) else (0, -1)
+    if low < 0:
+        raise GraphError(f"an edge names vertex {low}; indices start at 0.")
+    if num_vertices is None:
+        num_vertices = high + 1 if labels is None else labels.size
+    try:
+        num_vertices = operator.index(num_vertices)
+    except TypeError:
+        raise GraphError(f"num_vertices is {num_vertices!r}; it must be a whole number.") from None
+    if num_vertices < 0:
+        raise GraphError(f"num_vertices is {num_vertices}; it cannot be negative.")
+    if labels is not None and labels.size != num_vertices:
+        raise GraphError(f"{labels.size} labels were given for {num_vertices} vertices.")
+    if high >= num_vertices:
+        raise GraphError(f"an edge names vertex {high}, but there are {num_vertices} vertices.")
+    return num_vertices
+
+
+def _describe_labels(labels: Labels) -> str:
+    if labels.size == 0:
+        return "none"
+    if labels.is_range:
+        return f"{labels.start}..{labels.start + labels.size - 1}"
+    first, last = labels.take(np.array([0, labels.size - 1]))
+    return f"{first!s} … {last!s} ({labels.kind})"
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+@parallel
+def _expand(chunk, indptr, out):
+    for row in range(chunk * _ROWS, min((chunk + 1) * _ROWS, len(indptr) - 1)):
+        for i in range(indptr[row], indptr[row + 1]):
+            out[i] = row
+
+
+@parallel
+def _count_kept(chunk, indptr, indices, chosen, position, counts):
+    for i in range(chunk * _ROWS, min((chunk + 1) * _ROWS, len(chosen))):
+        kept = 0
+        for e in range(indptr[chosen[i]], indptr[chosen[i] + 1]):
+            kept += position[indices[e]] >= 0
+        counts[i + 1] = kept
+
+
+@parallel
+def _list_kept(chunk, indptr, indices, chosen, position, offsets, src, dst, kept):
+    for i in range(chunk * _ROWS, min((chunk + 1) * _ROWS, len(chosen))):
+        at = offsets[i]
+        for e in range(indptr[chosen[i]], indptr[chosen[i] + 1]):
+            target = position[indices[e]]
+            if target >= 0:
+                src[at], dst[at], kept[at] = i, target, e
+                at += 1

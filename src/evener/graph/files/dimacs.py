@@ -1,0 +1,59 @@
+"""DIMACS shortest-path files (``.gr``): ``p sp n m``, then ``a source target weight``, from 1."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from evener.graph.csr import Graph
+from evener.graph.files.columns import edge_frame
+from evener.graph.files.finish import graph_of_numbers
+from evener.graph.files.note import Note
+from evener.graph.files.numbered import announced, warn_about_labels
+from evener.graph.files.source import Source, show
+from evener.graph.files.target import replacing
+from evener.graph.files.text import Rules, parse_rows
+
+_COMMENTS = (ord("c"), ord("c"))
+
+
+def read(source: Source, directed: bool | None) -> Graph:
+    """Read a DIMACS file."""
+    note = Note.find(source, b"c")
+    position, num_vertices, num_arcs = _problem(source)
+    rows = parse_rows(source, Rules(3, _COMMENTS, tag=ord("a"), skip=np.uint64(position)))
+    if len(rows.src) != num_arcs:
+        source.fail(f"announces {num_arcs} arcs but lists {len(rows.src)}")
+    if note is not None and note.weights is None:
+        rows = rows._replace(weights=None)
+    return graph_of_numbers(source, rows, num_vertices, directed, note)
+
+
+def _problem(source: Source) -> tuple[int, int, int]:
+    for position, line in source.lines():
+        if not line.strip() or line.split(maxsplit=1)[0] == b"c":
+            continue
+        fields = line.split()
+        number = source.line_at(position)
+        if fields[0] != b"p" or len(fields) != 4:
+            source.fail(f"expected 'p sp vertices arcs', found {show(line)}", number)
+        n, m = announced(source, fields[2:], number)
+        return position, n, m
+    source.fail("has no line 'p sp vertices arcs'")
+
+
+def write(graph: Graph, path: Path) -> None:
+    """Write all arcs; a graph without weights gets ones, which the note takes back."""
+    import polars as pl
+
+    warn_about_labels(graph, path)
+    frame = edge_frame(graph, by_index=True)
+    if "weight" not in frame.columns:
+        frame = frame.with_columns(weight=pl.Series(np.ones(graph.num_edges, np.int8)))
+    with replacing(path) as file:
+        file.write(Note.about(graph).line(b"c"))
+        file.write(f"p sp {graph.num_vertices} {graph.num_edges}\n".encode())
+        frame.insert_column(0, pl.lit("a").alias("tag")).write_csv(
+            file, include_header=False, separator=" "
+        )

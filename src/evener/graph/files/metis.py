@@ -1,0 +1,108 @@
+"""METIS graph files: ``n m [fmt]``, then the neighbours of vertex 1, 2, … a line each.
+
+The graph is undirected and every edge stands in both lists. ``fmt`` says whether neighbours are
+followed by edge weights; weights and sizes of vertices are passed over.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from evener.errors import GraphError
+from evener.graph.csr import Graph
+from evener.graph.files.finish import graph_of_numbers, mirrored
+from evener.graph.files.lists import ListRules, parse_lists
+from evener.graph.files.note import Note
+from evener.graph.files.numbered import announced, warn_about_labels
+from evener.graph.files.source import Source, show
+from evener.graph.files.target import replacing
+
+_COMMENTS = (ord("%"), ord("%"))
+
+
+def read(source: Source, directed: bool | None) -> Graph:
+    """Read a METIS file."""
+    note = Note.find(source, b"%")
+    begin, n, m, skipped, weighted = _header(source)
+    if n > len(source.data):  # a line each, if only its end
+        source.fail(f"announces {n} vertices, more than the file has lines for")
+    rules = ListRules(np.uint64(begin), _COMMENTS, False, skipped, weighted, num_lines=n)
+    lists, lines = parse_lists(source, rules).rows, _count_lines(source, begin)
+    if lines < n:
+        source.fail(f"announces {n} vertices but has {lines} lines of neighbours")
+    graph = graph_of_numbers(source, lists, n, True, None if note is None else note._replace(directed=True))
+    loops = int(np.count_nonzero(lists.src == lists.dst))
+    if len(lists.src) not in (2 * m, 2 * m - loops):  # a loop may stand once or twice
+        source.fail(f"announces {m} edges, so {2 * m} neighbours, but lists {len(lists.src)}")
+    return mirrored(source, graph, undirected=directed is not True)
+
+
+def _header(source: Source) -> tuple[int, int, int, int, bool]:
+    """Position of the lists, vertices, edges, numbers before the neighbours, weights or not."""
+    for position, line in source.lines():
+        if not line.strip() or line.lstrip().startswith(b"%"):
+            continue
+        number = source.line_at(position)
+        fields = line.split()
+        if not 2 <= len(fields) <= 4:
+            source.fail(f"expected 'vertices edges [format]', found {show(line)}", number)
+        n, m, *rest = announced(source, fields, number)
+        kind = fields[2].decode().zfill(3) if rest else "000"
+        if len(kind) != 3 or set(kind) - {"0", "1"}:
+            source.fail(f"format is {show(fields[2])}; expected up to three digits 0 or 1", number)
+        sizes, vertex_weights, edge_weights = (digit == "1" for digit in kind)
+        constraints = rest[1] if len(rest) > 1 else 1
+        if constraints > 1 << 16:
+            source.fail(f"{constraints} weights a vertex cannot be meant", number)
+        skipped = sizes + (constraints if vertex_weights else 0)
+        begin = position + len(line) + 1
+        while begin < len(source.data) and source.data[begin - 1] != 10:
+            begin += 1
+        return begin, n, m, skipped, edge_weights
+    source.fail("has no header; expected 'vertices edges [format]'")
+
+
+def _count_lines(source: Source, begin: int) -> int:
+    """Lines that are no comment, behind the header; an unfinished last line counts."""
+    body = source.data[begin:]
+    if len(body) == 0:
+        return 0
+    ends = np.flatnonzero(body == 10)
+    starts = np.concatenate(([0], ends + 1))
+    starts = starts[starts < len(body)]
+    return len(starts) - int(np.count_nonzero(body[starts] == ord("%")))
+
+
+def write(graph: Graph, path: Path) -> None:
+    """Write the neighbour lists of an undirected graph, with whole-number weights if it has any."""
+    if graph.directed:
+        raise GraphError("METIS files hold undirected graphs; call symmetrize() first.")
+    if graph._weights is not None and graph._weights.dtype.kind != "i":
+        raise GraphError("METIS files hold whole-number weights; convert the weights first.")
+    warn_about_labels(graph, path)
+    loops = int(np.count_nonzero(graph._sources() == graph._indices))
+    edges = (graph.num_edges - loops) // 2 + loops
+    header = f"{graph.num_vertices} {edges}" + (" 001" if graph._weights is not None else "")
+    with replacing(path) as file:
+        file.write(Note.about(graph).line(b"%"))
+        file.write(header.encode() + b"\n")
+        for line in neighbour_lines(graph, graph._indices.astype(np.int64) + 1):
+            file.write(line)
+
+
+def neighbour_lines(graph: Graph, neighbours: np.ndarray):  # type: ignore[no-untyped-def]
+    """The lists of neighbours as lines of text, some thousand at a time."""
+    rows = 1 << 13
+    for first in range(0, graph.num_vertices, rows):
+        starts = graph._indptr[first : first + rows + 1].tolist()
+        shown = list(map(str, neighbours[starts[0] : starts[-1]].tolist()))
+        if graph._weights is not None:
+            weights = graph._weights[starts[0] : starts[-1]].tolist()
+            shown = [f"{v} {w}" for v, w in zip(shown, weights, strict=True)]
+        base = starts[0]
+        lines = (
+            " ".join(shown[a - base : b - base]) for a, b in zip(starts, starts[1:], strict=False)
+        )
+        yield ("\n".join(lines) + "\n").encode()

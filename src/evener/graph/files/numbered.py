@@ -1,0 +1,33 @@
+"""Formats that announce their size and number their vertices 1..n: what they have in common."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+from evener.graph.csr import Graph
+from evener.graph.files.source import Source, show
+
+
+def announced(source: Source, fields: list[bytes], line: int) -> list[int]:
+    """The counts of a header line, each a sensible whole number.
+
+    The vertices announced cost memory before anything is read, so they are held against the size
+    of a number, not of the file: isolated vertices take no line in some formats.
+    """
+    counts = []
+    for field in fields:
+        if not field.isdigit() or len(field) > 18:
+            source.fail(f"{show(field)} is not a count; expected a whole number", line)
+        counts.append(int(field))
+    return counts
+
+
+def warn_about_labels(graph: Graph, path: Path) -> None:
+    """Say that a format with its own numbering drops the labels of a graph."""
+    if not graph._labels.is_range:
+        warnings.warn(
+            f"{path.name} numbers the vertices 1..{graph.num_vertices} in index order; "
+            "the graph's labels are not kept.",
+            stacklevel=5,
+        )

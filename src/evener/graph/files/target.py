@@ -1,0 +1,70 @@
+"""Where a writer writes: a file that appears whole under its name, or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from evener.errors import GraphError
+from evener.graph.files.source import COMPRESSIONS
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file that takes the place of ``path`` once written; compressed if its suffix says.
+
+    Examples
+    --------
+    >>> from evener.graph.files.target import replacing
+    >>> with replacing(tmp_path / "note.txt") as file:
+    ...     _ = file.write(b"done")
+    >>> (tmp_path / "note.txt").read_bytes()
+    b'done'
+    """
+    temporary = temporary_beside(path)
+    try:
+        with temporary.open("xb") as raw:
+            with _compressed(raw, path.suffix.lower()) as file:
+                yield file
+            raw.flush()
+            os.fsync(raw.fileno())
+        os.replace(temporary, path)
+    except OSError as error:
+        _remove(temporary)
+        raise GraphError(f"{path} cannot be written: {error.strerror or error}.") from None
+    except BaseException:
+        _remove(temporary)
+        raise
+
+
+def temporary_beside(path: Path) -> Path:
+    """A fresh hidden name in the same folder, from where a rename is atomic."""
+    return path.parent / f".{path.name}.{secrets.token_hex(4)}.tmp"
+
+
+def _remove(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        path.unlink()
+
+
+@contextlib.contextmanager
+def _compressed(raw: IO[bytes], suffix: str) -> Iterator[Any]:
+    compression = COMPRESSIONS.get(suffix)
+    if compression == "gzip":
+        import gzip
+
+        # No name and no time inside: the same graph gives the same bytes.
+        with gzip.GzipFile(filename="", mode="wb", fileobj=raw, compresslevel=6, mtime=0) as file:
+            yield file
+    elif compression == "zstd":
+        import zstandard
+
+        compressor = zstandard.ZstdCompressor()
+        with compressor.stream_writer(raw, closefd=False) as file:
+            yield file
+    else:
+        yield raw

@@ -1,0 +1,110 @@
+"""What the generators share: stream numbers, argument checks, memory estimates, row starts."""
+
+from __future__ import annotations
+
+import enum
+import math
+from typing import Any
+
+import numpy as np
+
+from evener.device import require_memory
+from evener.device.random import stream_key
+from evener.errors import GraphError
+from evener.graph import build
+
+MAX_SIZE = 1 << 48  # vertices; keeps every counter of a random number within 64 bits
+
+
+class Stream(enum.IntEnum):
+    """The random streams of a seed, one for each purpose; the numbers are part of the results."""
+
+    WEIGHTS = 0
+    RMAT = 1
+    RMAT_IDS = 2
+    UNIFORM = 3
+    PAIRING = 4
+    SWITCHES = 5
+    POINTS = 6
+    REMOVED = 7
+
+
+_STREAMS_PER_ATTEMPT = 256
+
+
+def key_of(seed: int, stream: Stream, attempt: int = 0) -> np.uint64:
+    """The key of a stream; each ``attempt`` at the same graph has streams of its own."""
+    return stream_key(seed, stream + _STREAMS_PER_ATTEMPT * attempt)
+
+
+def is_whole(value: Any) -> bool:
+    """Whether a value is an integer of Python or NumPy; truth values are not."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def is_real(value: Any) -> bool:
+    """Whether a value is an integer or a float of Python or NumPy."""
+    return is_whole(value) or isinstance(value, float | np.floating)
+
+
+def whole(name: str, value: Any, low: int = 0, high: int = MAX_SIZE) -> int:
+    """Check that an argument is a whole number in ``low..high``."""
+    if is_whole(value) and low <= int(value) <= high:
+        return int(value)
+    top = "2^48" if high == MAX_SIZE else str(high)
+    raise GraphError(f"{name} is {value!r}; it must be a whole number from {low} to {top}.")
+
+
+def real(name: str, value: Any, low: float, high: float) -> float:
+    """Check that an argument is a number in ``low..high``."""
+    if is_real(value) and low <= value <= high and math.isfinite(value):
+        return float(value)
+    span = f"from {low:g} to {high:g}" if high < math.inf else f"from {low:g} up"
+    raise GraphError(f"{name} is {value!r}; it must be a number {span}.")
+
+
+def flag(name: str, value: Any) -> bool:
+    """Check that an argument is True or False."""
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    raise GraphError(f"{name} is {value!r}; it must be True or False.")
+
+
+def seed_of(value: Any) -> int:
+    """Check a seed: any whole number."""
+    if is_whole(value):
+        return int(value)
+    raise GraphError(f"seed is {value!r}; it must be a whole number.")
+
+
+def require_rows(
+    what: str, num_vertices: int, num_arcs: int, weight: np.dtype | None, work: int = 0
+) -> None:
+    """Refuse a graph that cannot fit: finished rows, weights and ``work`` bytes beside them."""
+    require_memory(_rows_bytes(num_vertices, num_arcs, weight) + work, what)
+
+
+def require_build(
+    what: str, num_vertices: int, num_edges: int, weight: np.dtype | None, directed: bool
+) -> None:
+    """Refuse a graph that cannot fit, made by `build.build_csr` from arrays of edge ends."""
+    arcs = num_edges if directed else 2 * num_edges
+    ends = 2 * num_edges * build.index_dtype(num_vertices).itemsize
+    building = build.build_bytes(num_edges, num_vertices, None, not directed)
+    require_memory(ends + max(building, _rows_bytes(num_vertices, arcs, weight)), what)
+
+
+def _rows_bytes(num_vertices: int, num_arcs: int, weight: np.dtype | None) -> int:
+    per_arc = build.index_dtype(num_vertices).itemsize + (weight.itemsize if weight else 0)
+    return num_vertices * build.offset_dtype(num_arcs).itemsize + num_arcs * per_arc
+
+
+def row_starts(counts: np.ndarray) -> np.ndarray:
+    """Row starts from ``counts``, whose entry v + 1 is the degree of v and whose first is 0."""
+    total = int(counts.sum(dtype=np.int64))
+    return np.cumsum(counts, dtype=build.offset_dtype(total))
+
+
+def chunks_of(length: int, size: int) -> int:
+    """Chunks of ``size`` that cover ``length``."""
+    return -(-length // size)

@@ -1,0 +1,137 @@
+"""Random weights: a function of the seed and the two ends of an edge, whatever made the edge.
+
+They are computed on the finished rows, so the build sorts ids alone, parallel edges need no rule,
+and the two directions of an undirected edge agree without looking at one another.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from evener import progress
+from evener.device import compiled, parallel
+from evener.device.random import random_bits
+from evener.errors import GraphError
+from evener.graph.csr import Graph
+from evener.graph.generate.common import Stream, chunks_of, is_real, is_whole, key_of
+
+_CHUNK = 1 << 18  # arcs a thread takes at a time
+_LOW32 = np.uint64(0xFFFFFFFF)
+_S32, _S11 = np.uint64(32), np.uint64(11)
+_TO_UNIT = 2.0**-53
+
+
+class WeightRange(NamedTuple):
+    """Weights from ``low`` to ``high``: whole numbers with both ends, or floats below ``high``."""
+
+    low: int | float
+    high: int | float
+    dtype: np.dtype
+
+
+def weight_range(weights: Any) -> WeightRange | None:
+    """Check the argument ``weights`` of a generator.
+
+    Examples
+    --------
+    >>> from evener.graph.generate.weights import weight_range
+    >>> weight_range((1, 255)).dtype, weight_range((0, 1.5)).dtype
+    (dtype('int32'), dtype('float64'))
+    """
+    if weights is None:
+        return None
+    if not isinstance(weights, tuple | list) or len(weights) != 2 or not all(map(is_real, weights)):
+        raise GraphError(f"weights is {weights!r}; it must be two numbers (low, high), or None.")
+    low, high = weights
+    if all(map(is_whole, weights)):
+        low, high = int(low), int(high)
+        if -(1 << 63) <= low <= high < 1 << 63 and high - low < 1 << 63:
+            narrow = -(1 << 31) <= low <= high < 1 << 31
+            return WeightRange(low, high, np.dtype(np.int32 if narrow else np.int64))
+        allowed = "whole numbers of 64 bits, less than 2^63 apart"
+    else:
+        low, high = float(low), float(high)
+        if low <= high and math.isfinite(high - low):
+            return WeightRange(low, high, np.dtype(np.float64))
+        allowed = "finite numbers"
+    raise GraphError(f"weights is {weights!r}; low must not exceed high, both {allowed}.")
+
+
+def dtype_of(weights: WeightRange | None) -> np.dtype | None:
+    """The dtype of the weights, None without weights."""
+    return None if weights is None else weights.dtype
+
+
+def weighted(graph: Graph, weights: WeightRange | None, seed: int) -> Graph:
+    """The graph with random weights on its arcs; itself if there are to be none."""
+    if weights is None:
+        return graph
+    key = key_of(seed, Stream.WEIGHTS)
+    indptr, indices = graph._indptr, graph._indices  # writable views compile once for all graphs
+    out = np.empty(len(indices), weights.dtype)
+    num_chunks = chunks_of(len(indices), _CHUNK)
+    low, high = weights.low, weights.high
+    with progress.task("drawing weights"):
+        if weights.dtype.kind == "i":
+            span = np.uint64(int(high) - int(low) + 1)
+            _draw_whole(num_chunks, indptr, indices, graph.directed, key, np.int64(low), span, out)
+        else:
+            top = np.nextafter(high, low)  # rounding may reach high, which is excluded
+            _draw_real(num_chunks, indptr, indices, graph.directed, key, low, high - low, top, out)
+    return Graph(indptr, indices, out, directed=graph.directed)
+
+
+@compiled
+def pair_bits(key, u, v, directed):
+    """64 random bits of the arc (u, v), or of the edge between u and v (all uint64)."""
+    if not directed and u > v:
+        u, v = v, u
+    return random_bits(random_bits(key, u), v)
+
+
+@compiled
+def scaled(bits, span):
+    """Random bits as a number in ``0..span-1``: the upper half of their 128-bit product."""
+    high, low = bits >> _S32, bits & _LOW32
+    span_high, span_low = span >> _S32, span & _LOW32
+    cross = high * span_low + ((low * span_low) >> _S32)
+    carry = (low * span_high + (cross & _LOW32)) >> _S32
+    return high * span_high + (cross >> _S32) + carry
+
+
+@compiled
+def _row_of(indptr, arc):
+    """The row that holds an arc: the last that starts at or before it and is not empty."""
+    first, last = 0, len(indptr) - 2
+    while first < last:
+        middle = (first + last + 1) // 2
+        if indptr[middle] <= arc:
+            first = middle
+        else:
+            last = middle - 1
+    return first
+
+
+@parallel
+def _draw_whole(chunk, indptr, indices, directed, key, low, span, out):
+    start, stop = chunk * _CHUNK, min((chunk + 1) * _CHUNK, len(indices))
+    row = _row_of(indptr, start)
+    for arc in range(start, stop):
+        while indptr[row + 1] <= arc:
+            row += 1
+        bits = pair_bits(key, np.uint64(row), np.uint64(indices[arc]), directed)
+        out[arc] = low + np.int64(scaled(bits, span))
+
+
+@parallel
+def _draw_real(chunk, indptr, indices, directed, key, low, width, top, out):
+    start, stop = chunk * _CHUNK, min((chunk + 1) * _CHUNK, len(indices))
+    row = _row_of(indptr, start)
+    for arc in range(start, stop):
+        while indptr[row + 1] <= arc:
+            row += 1
+        bits = pair_bits(key, np.uint64(row), np.uint64(indices[arc]), directed)
+        out[arc] = min(low + (bits >> _S11) * _TO_UNIT * width, top)

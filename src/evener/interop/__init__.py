@@ -1,0 +1,1 @@
+"""Adapters that let other libraries call Evener, one file each."""

@@ -1,0 +1,1 @@
+"""Frontiers and the operators over them: advance, filter, compute, gather, edges, reduce."""

@@ -1,0 +1,1 @@
+"""Load-balancing schedules of advance and gather, one file each."""

@@ -1,0 +1,1 @@
+"""Declarations of graph programs: fields, functors, stages; nothing here compiles or runs."""

@@ -1,0 +1,85 @@
+"""What is installed here: the first thing to attach to a bug report."""
+
+from __future__ import annotations
+
+import platform
+from importlib import metadata
+
+_PACKAGES = (
+    "numpy",
+    "numba",
+    "llvmlite",
+    "scipy",
+    "polars",
+    "rich",
+    "zstandard",
+    "numba-cuda",
+    "cupy",
+    "networkx",
+    "pymetis",
+    "ray",
+    "matplotlib",
+)
+# CuPy's wheels are named after the CUDA release they were built for.
+_OTHER_NAMES = {"cupy": ("cupy-cuda12x", "cupy-cuda13x")}
+
+
+def evener_version() -> str:
+    """The version of Evener itself.
+
+    Examples
+    --------
+    >>> from evener.versions import evener_version
+    >>> evener_version().count(".") >= 1
+    True
+    """
+    # Asked late: the package imports this module while it is itself being imported.
+    from evener import __version__
+
+    return __version__
+
+
+def versions() -> dict[str, str]:
+    """Versions of Evener, Python and the packages it can use, and what the machine grants.
+
+    Nothing is imported to find out; a package that is missing is ``"not installed"``.
+
+    Examples
+    --------
+    >>> from evener.versions import versions
+    >>> versions()["numpy"] != "not installed"
+    True
+    """
+    from evener.device.limits import available_memory, format_bytes, num_cores, total_memory
+
+    memory = f"{format_bytes(total_memory())}, {format_bytes(available_memory())} available"
+    return {
+        "evener": evener_version(),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "cores": str(num_cores()),
+        "memory": memory,
+        **{package: _installed(package) for package in _PACKAGES},
+    }
+
+
+def show_versions() -> None:
+    """Print what `versions` finds, a line each.
+
+    Examples
+    --------
+    >>> import evener as ev
+    >>> ev.show_versions()  # doctest: +ELLIPSIS
+    evener      ...
+    """
+    for name, value in versions().items():
+        print(f"{name:<11} {value}")
+
+
+def _installed(package: str) -> str:
+    for name in (package, *_OTHER_NAMES.get(package, ())):
+        try:
+            return metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return "not installed"
