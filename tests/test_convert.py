@@ -288,7 +288,7 @@ def test_matrices_of_no_size():
         (sp.csr_array([[1j]]), "weights of type complex128 cannot be used"),
         (np.eye(2), "from_scipy takes a sparse matrix, not ndarray"),
         ([[0, 1], [1, 0]], "from_scipy takes a sparse matrix, not list"),
-        (sp.csr_array(([1], [7], [0, 1, 1]), shape=(2, 2)), "an edge names vertex 7"),
+        (sp.csr_array(([1], [7], [0, 1, 1]), shape=(2, 2)), "contradicts itself: .* index 7"),
     ],
 )
 def test_bad_matrices(matrix, message):
@@ -336,8 +336,8 @@ def test_to_networkx(name, directed):
             assert attributes == {}
         else:
             assert type(attributes["weight"]) in (int, float)
-    matrix = nx.to_scipy_sparse_array(made, dtype=float)
     if name != "empty":
+        matrix = nx.to_scipy_sparse_array(made, dtype=float)
         np.testing.assert_array_equal(matrix.toarray(), graph.to_scipy().toarray())
 
 

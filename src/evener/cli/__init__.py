@@ -10,19 +10,18 @@ import contextlib
 import os
 import signal
 import sys
-import threading
 import traceback
 import warnings
-from collections.abc import Iterator, Sequence
-from types import FrameType
+from collections.abc import Sequence
 from typing import Any
 
+from evener.cli.signals import Stopped, stopping_on_signals
 from evener.errors import EvenerError
 
 BAD_INPUT = 2
 FAULT = 1
-INTERRUPTED = 128 + signal.SIGINT
-BROKEN_PIPE = 128 + getattr(signal, "SIGPIPE", 13)
+BY_SIGNAL = 128  # plus its number: 130 for Ctrl-C
+BROKEN_PIPE = BY_SIGNAL + getattr(signal, "SIGPIPE", 13)
 
 _ISSUES = "please report it, with what EVENER_DEBUG=1 shows"
 
@@ -42,36 +41,44 @@ def main(argv: Sequence[str] | None = None) -> int:
     evener ...
     0
     """
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # a label or a path that the terminal cannot show
-            stream.reconfigure(errors="replace")
-    with _ending_on_signals(), warnings.catch_warnings():
-        warnings.showwarning = _show_warning
-        try:
-            _run(argv)
-        except BrokenPipeError:
-            return _abandon_output()
-        except KeyboardInterrupt:
-            return _fail("interrupted.", INTERRUPTED, prefix="")
-        except SystemExit as stop:  # argparse after --help or a usage error; a signal
-            return stop.code if isinstance(stop.code, int) else 0
-        except EvenerError as error:
-            return _fail(str(error), BAD_INPUT)
-        except OSError as error:
-            return _fail(_sentence(error), BAD_INPUT)
-        except MemoryError:
-            return _fail("there is not enough memory for this.", BAD_INPUT)
-        except Exception as error:
-            what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-            return _fail(f"unexpected {what} ({_ISSUES}).", FAULT)
+    try:
+        with stopping_on_signals(), warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            return _guarded(argv)
+    except KeyboardInterrupt as stop:
+        number = stop.number if isinstance(stop, Stopped) else signal.SIGINT
+        what = "interrupted" if number == signal.SIGINT else "ended"
+        return _fail(f"{what}.", BY_SIGNAL + number, prefix="")
+
+
+def _guarded(argv: Sequence[str] | None) -> int:
+    """Run one command; whatever it raises, but an interrupt, becomes a line and an exit code."""
+    try:
+        _run(argv)
+    except SystemExit as stop:  # argparse after --help or a usage error
+        return stop.code if isinstance(stop.code, int) else 0
+    except BrokenPipeError:
+        return _abandon_output()
+    except EvenerError as error:
+        return _fail(str(error), BAD_INPUT)
+    except OSError as error:
+        return _fail(_sentence(error), BAD_INPUT)
+    except MemoryError:
+        return _fail("there is not enough memory for this.", BAD_INPUT)
+    except Exception as error:
+        what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        return _fail(f"unexpected {what} ({_ISSUES}).", FAULT)
     return 0
 
 
 def _run(argv: Sequence[str] | None) -> None:
     from evener.cli.parser import build_parser
 
-    arguments = build_parser().parse_args(argv)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a label or a path that the terminal cannot show
+            stream.reconfigure(errors="replace")
     try:
+        arguments = build_parser().parse_args(argv)
         arguments.run(arguments)
     finally:
         if sys.stdout is not None:
@@ -101,23 +108,3 @@ def _abandon_output() -> int:
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     print(f"evener: warning: {' '.join(str(message).split())}", file=sys.stderr)
-
-
-@contextlib.contextmanager
-def _ending_on_signals() -> Iterator[None]:
-    """Leave in good order, temporary files removed, when asked to end or the terminal closes."""
-    changed = {}
-    if threading.current_thread() is threading.main_thread():
-        for name in ("SIGTERM", "SIGHUP"):
-            number = getattr(signal, name, None)
-            if number is not None and signal.getsignal(number) is signal.SIG_DFL:
-                changed[number] = signal.signal(number, _stop)
-    try:
-        yield
-    finally:
-        for number, before in changed.items():
-            signal.signal(number, before)
-
-
-def _stop(number: int, _: FrameType | None) -> None:
-    raise SystemExit(128 + number)

@@ -123,7 +123,7 @@ def _for_people(facts: dict[str, Any]) -> dict[str, str]:
         "checked": "yes, no fault found" if facts["checked"] else "no (--check does)",
     }
     if weights:
-        span = "" if weights["min"] is None else f", {weights['min']} to {weights['max']}"
+        span = "" if weights["min"] is None else f", {weights['min']:n} to {weights['max']:n}"
         fields["weights"] = weights["dtype"] + span
     if facts["num_vertices"] == 0:
         fields["labels"] = "none"

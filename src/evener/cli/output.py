@@ -50,7 +50,11 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     for row in rows:
         table.add_row(*map(Text, row))  # as it is: no markup in brackets, no colours on numbers
     console = Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH)
-    console.print(table)
+    with console.capture() as captured:
+        console.print(table)
+    # Not printed by rich, which ends the process itself when the reader of a pipe has gone.
+    for line in captured.get().splitlines():
+        print(line.rstrip())
 
 
 def _finite(value: Any) -> Any:

@@ -89,8 +89,11 @@ def from_scipy(matrix: Any, *, directed: bool = True) -> Graph:
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         shape = " x ".join(map(str, matrix.shape))
         raise GraphError(f"the matrix is {shape}; an adjacency matrix is square.")
-    # Even sorted rows are built anew: SciPy checks neither the order nor the range of indices.
-    entries = matrix.tocoo(copy=False)
+    # Even sorted rows go the way of all edges: a matrix may hold indices that are out of range.
+    try:
+        entries = matrix.tocoo(copy=False)
+    except ValueError as error:
+        raise GraphError(f"the matrix contradicts itself: {error}.") from None
     weights = None if matrix.dtype == np.bool_ else entries.data
     graph = Graph.from_edges(
         entries.row, entries.col, weights, num_vertices=matrix.shape[0], duplicates="sum"

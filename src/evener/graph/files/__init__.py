@@ -127,13 +127,15 @@ def format_of(path: Path, format: str | None = None) -> str | None:
             if format == name or f".{format.removeprefix('.')}" in suffixes:
                 return name
         raise GraphError(f"format is {format!r}; it must be one of {', '.join(FORMATS)}.")
+    if not path.name:  # the current folder, or the root
+        return None
     plain = path.with_suffix("") if path.suffix.lower() in COMPRESSIONS else path
     for name, suffixes in FORMATS.items():
         if plain.suffix.lower() in suffixes:
             return name
     if path.is_dir() and (path / "meta.json").exists():
         return "evg"
-    if not path.exists() and path.with_name(path.name + ".e").exists():
+    if any(path.with_name(f"{path.name}.e{c}").exists() for c in ("", *COMPRESSIONS)):
         return "graphalytics"
     return None
 

@@ -11,16 +11,16 @@ from pathlib import Path
 import numpy as np
 
 from evener.errors import GraphError
+from evener.graph.build import build_csr
 from evener.graph.csr import Graph
 from evener.graph.files.columns import require_integer_labels
-from evener.graph.files.finish import graph_of_ids
+from evener.graph.files.finish import directed_as
 from evener.graph.files.lists import ListRules, parse_lists
 from evener.graph.files.metis import neighbour_lines
 from evener.graph.files.note import Note
 from evener.graph.files.source import Source
 from evener.graph.files.target import replacing
-from evener.graph.files.text import Rows
-from evener.graph.labels import Labels
+from evener.graph.labels import relabel
 
 _COMMENTS = (ord("#"), ord("%"))
 
@@ -29,16 +29,12 @@ def read(source: Source, directed: bool | None) -> Graph:
     """Read adjacency lists."""
     note = Note.find(source, b"#")
     rows, heads = parse_lists(source, ListRules(np.uint64(0), _COMMENTS, True))
-    # Each line's vertex exists even without neighbours: number it along as a loop, then drop it.
-    padded = Rows(np.concatenate((rows.src, heads)), np.concatenate((rows.dst, heads)), None)
-    graph = graph_of_ids(source, padded, None, None)
-    src = graph._labels.index_of(rows.src)
-    dst = graph._labels.index_of(rows.dst)
-    labels: Labels = graph._labels
-    arcs = Graph.from_edges(src, dst, num_vertices=labels.size, labels=labels)
-    from evener.graph.files.finish import directed_as
-
-    return directed_as(source, arcs, directed, note)
+    # A line's vertex exists even without neighbours: number it along, as if it had a loop.
+    arcs = len(rows.src)
+    ends = (np.concatenate((end, heads)) for end in (rows.src, rows.dst))
+    src, dst, labels = relabel(*ends)
+    csr = build_csr(src[:arcs], dst[:arcs], None, labels.size)
+    return directed_as(source, Graph(*csr, labels=labels), directed, note)
 
 
 def write(graph: Graph, path: Path) -> None:

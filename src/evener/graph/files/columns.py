@@ -71,7 +71,9 @@ def text_labels(labels: np.ndarray) -> list[str]:
     values = labels.tolist()
     for value in values:
         if not isinstance(value, str):
-            raise GraphError(f"label {value!r} cannot be written to a file; use integers or strings.")
+            raise GraphError(
+                f"label {value!r} cannot be written to a file; use integers or strings."
+            )
     return values
 
 

@@ -8,17 +8,24 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from evener.graph.csr import Graph
 from evener.graph.files import edgelist
-from evener.graph.files.columns import choose_columns, edge_frame
-from evener.graph.files.finish import cast_weights, directed_as, graph_of_ids
+from evener.graph.files.columns import (
+    SOURCE_NAMES,
+    TARGET_NAMES,
+    WEIGHT_NAMES,
+    choose_columns,
+    edge_frame,
+)
+from evener.graph.files.finish import graph_of_ids
 from evener.graph.files.note import Note
 from evener.graph.files.source import Source, show
 from evener.graph.files.target import replacing
 from evener.graph.files.text import Rows, narrowed
-from evener.graph.labels import relabel_any
 
 if TYPE_CHECKING:
     import polars
@@ -32,6 +39,8 @@ def read(source: Source, directed: bool | None) -> Graph:
         source.fail("is not a text file; expected a table of edges")
     if _is_plain(source):
         return edgelist.read(source, directed)
+    import polars as pl
+
     frame = _table(source)
     names = frame.columns
     if len(names) < 2:
@@ -42,13 +51,12 @@ def read(source: Source, directed: bool | None) -> Graph:
         if missing.any():
             source.fail(f"column {name!r} is empty in row {missing.arg_true()[0] + 1}")
     weights = None if weight is None else _numbers(source, frame[weight])
-    rows = Rows(_ids(frame[src]).to_numpy(), _ids(frame[dst]).to_numpy(), weights)
-    if rows.src.dtype.kind == rows.dst.dtype.kind == "i":
-        return graph_of_ids(source, rows, directed, None)
-    ends = (frame[src].to_numpy(), frame[dst].to_numpy())
-    first, second, labels = relabel_any(*ends)
-    graph = Graph.from_edges(first, second, cast_weights(source, weights, None), labels=labels)
-    return directed_as(source, graph, directed)
+    ends = [_ids(frame[name]) for name in (src, dst)]
+    if ends[0].dtype != ends[1].dtype:  # numbers on one side only: names on both
+        ends = [frame[src], frame[dst]]
+    columns: list[Any] = [end if end.dtype == pl.String else end.to_numpy() for end in ends]
+    rows = Rows(columns[0], columns[1], weights)
+    return graph_of_ids(source, rows, directed, Note.find(source, b"#"))
 
 
 def _is_plain(source: Source) -> bool:
@@ -95,13 +103,13 @@ def _table(source: Source) -> polars.DataFrame:
 
 def _has_header(line: bytes, separator: str) -> bool:
     """A header has no number in it, and names a column that we know or has no digit at all."""
-    tokens = [token.strip(b' "').decode("utf-8", "replace") for token in line.split(separator.encode())]
+    tokens = [
+        token.strip(b' "').decode("utf-8", "replace") for token in line.split(separator.encode())
+    ]
     if any(token.replace(".", "", 1).lstrip("-").isdigit() for token in tokens):
         return False
     src, dst, weight = choose_columns(tokens) if len(tokens) > 1 else ("", "", None)
     known = [name for name in (src, dst, weight) if name is not None]
-    from evener.graph.files.columns import SOURCE_NAMES, TARGET_NAMES, WEIGHT_NAMES
-
     names = SOURCE_NAMES + TARGET_NAMES + WEIGHT_NAMES
     return any(name.lower() in names for name in known)
 
@@ -117,7 +125,7 @@ def _ids(column: polars.Series) -> polars.Series:
     return column
 
 
-def _numbers(source: Source, column: polars.Series):  # type: ignore[no-untyped-def]
+def _numbers(source: Source, column: polars.Series) -> np.ndarray:
     import polars as pl
 
     for dtype in (pl.Int64, pl.Float64):
@@ -138,8 +146,6 @@ def write(graph: Graph, path: Path) -> None:
     """Write all arcs under a header."""
     plain = path.with_suffix("") if path.suffix.lower() in (".gz", ".zst") else path
     with replacing(path) as file:
-        edge_frame(graph).write_csv(
-            file, separator="\t" if plain.suffix.lower() == ".tsv" else ","
-        )
+        edge_frame(graph).write_csv(file, separator="\t" if plain.suffix.lower() == ".tsv" else ",")
         if graph._labels.kind != "objects":
             file.write(Note.about(graph).line(b"#"))

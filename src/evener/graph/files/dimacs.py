@@ -22,12 +22,13 @@ def read(source: Source, directed: bool | None) -> Graph:
     """Read a DIMACS file."""
     note = Note.find(source, b"c")
     position, num_vertices, num_arcs = _problem(source)
-    rows = parse_rows(source, Rules(3, _COMMENTS, tag=ord("a"), skip=np.uint64(position)))
+    rules = Rules(3, _COMMENTS, tag=ord("a"), skip=np.uint64(position))
+    rows = parse_rows(source, rules)
     if len(rows.src) != num_arcs:
         source.fail(f"announces {num_arcs} arcs but lists {len(rows.src)}")
     if note is not None and note.weights is None:
         rows = rows._replace(weights=None)
-    return graph_of_numbers(source, rows, num_vertices, directed, note)
+    return graph_of_numbers(source, rows, num_vertices, directed, note, rules=rules)
 
 
 def _problem(source: Source) -> tuple[int, int, int]:

@@ -26,8 +26,8 @@ COMMENTS = (ord("#"), ord("%"))
 def read(source: Source, directed: bool | None) -> Graph:
     """Read an edge list."""
     note = Note.find(source, b"#")
-    rows = parse_rows(source, rules_of(source))
-    return graph_of_ids(source, rows, directed, note)
+    rules = rules_of(source)
+    return graph_of_ids(source, parse_rows(source, rules), directed, note, rules)
 
 
 def rules_of(source: Source) -> Rules:

@@ -24,7 +24,7 @@ from evener import progress
 from evener.errors import GraphError
 from evener.graph.csr import Graph
 from evener.graph.files.columns import text_labels
-from evener.graph.files.source import MissingFileError, Source
+from evener.graph.files.source import Source
 from evener.graph.files.target import replacing, temporary_beside
 from evener.graph.labels import Labels
 
@@ -83,16 +83,42 @@ def _read_meta(source: Source) -> dict[str, Any]:
     checksum = meta.pop("checksum", None)
     if checksum != _checksum(_canonical(meta)):
         source.fail("meta.json does not match its checksum; it was changed or damaged")
+    if not _is_sound(meta):
+        source.fail("meta.json does not describe a graph")
     return meta
+
+
+def _is_sound(meta: dict[str, Any]) -> bool:
+    """Whether all that will be used is there and of the right type."""
+
+    def count(value: Any) -> bool:
+        return type(value) is int and 0 <= value < 1 << 62
+
+    arrays = meta.get("arrays")
+    if not isinstance(arrays, dict) or not {"indptr", "indices"} <= arrays.keys() <= _DTYPES.keys():
+        return False
+    if ("label_text" in arrays) != ("label_offsets" in arrays):
+        return False
+    for name, entry in arrays.items():
+        if not isinstance(entry, dict) or not count(entry.get("length")):
+            return False
+        if not isinstance(entry.get("file"), str) or Path(entry["file"]).name != entry["file"]:
+            return False
+        if entry.get("dtype") not in _DTYPES[name] or not isinstance(entry.get("sha256"), str):
+            return False
+    return (
+        count(meta.get("num_vertices"))
+        and count(meta.get("num_edges"))
+        and type(meta.get("directed")) is bool
+        and type(meta.get("first_label")) is int
+        and abs(meta["first_label"]) < 1 << 62
+    )
 
 
 def _open_array(source: Source, meta: dict[str, Any], name: str) -> np.ndarray:
     entry = meta["arrays"][name]
-    dtype = np.dtype(entry["dtype"]) if entry["dtype"] in _DTYPES.get(name, ()) else None
+    dtype, length = np.dtype(entry["dtype"]), entry["length"]
     file = source.path / entry["file"]
-    if dtype is None or file.parent != source.path:
-        source.fail(f"meta.json describes {name} wrongly")
-    length = entry["length"]
     try:
         with file.open("rb") as opened:
             size = os.fstat(opened.fileno()).st_size
@@ -230,7 +256,7 @@ def _write_array(folder: Path, name: str, array: np.ndarray) -> dict[str, Any]:
     target = folder / file
     if not (target.exists() and target.stat().st_size == array.nbytes):
         with replacing(target) as opened:
-            opened.write(memoryview(little).cast("B") if array.size else b"")
+            opened.write(_raw(little))
     return {"file": file, "dtype": array.dtype.name, "length": len(array), "sha256": checksum}
 
 
@@ -248,9 +274,10 @@ def _canonical(meta: dict[str, Any]) -> bytes:
 
 
 def _checksum(content: bytes | np.ndarray) -> str:
-    if isinstance(content, np.ndarray):
-        content = memoryview(content).cast("B") if content.size else b""
-    return hashlib.sha256(content).hexdigest()
+    raw = _raw(content) if isinstance(content, np.ndarray) else content
+    return hashlib.sha256(raw).hexdigest()
 
 
-__all__ = ["VERSION", "MissingFileError", "read", "write"]
+def _raw(array: np.ndarray) -> Any:
+    """The bytes of an array without a copy."""
+    return array.view(np.uint8)

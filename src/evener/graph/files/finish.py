@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from evener.errors import GraphFormatError
-from evener.graph.csr import Graph
+from evener.graph.build import build_csr
+from evener.graph.csr import Graph, as_weights
 from evener.graph.files.note import Note
 from evener.graph.files.source import Source
-from evener.graph.files.text import Rows
+from evener.graph.files.text import Rows, Rules, line_of_row
 from evener.graph.labels import Labels, extent, relabel_any
 
 
@@ -16,51 +17,76 @@ class UnknownDirectionError(GraphFormatError):
     """A file does not say whether its graph is directed, and the caller did not either."""
 
 
-def graph_of_ids(source: Source, rows: Rows, directed: bool | None, note: Note | None) -> Graph:
-    """A graph from ids that are labels: every id that occurs is a vertex, unless a note says more."""
-    weights = cast_weights(source, rows.weights, note)
+def graph_of_ids(
+    source: Source, rows: Rows, directed: bool | None, note: Note | None, rules: Rules | None = None
+) -> Graph:
+    """A graph from ids that are labels: every id that occurs is a vertex, unless a note says more.
+
+    ``rules``, here and below, are those the rows were read by; errors then tell the line.
+    """
+    weights = cast_weights(source, rows, note)
     if note is None or note.num_vertices is None:
         src, dst, labels = relabel_any(rows.src, rows.dst)
+        first = labels.take(np.array([0]))[0] if labels.size else 0  # the smallest id
+        if labels.kind != "objects" and first < 0:
+            source.fail(f"has a vertex id {first}; ids are whole numbers from 0")
+    elif not isinstance(rows.src, np.ndarray):
+        source.fail("has names for ids, but the note of Evener says they are numbers")
     else:
-        src, dst = shifted(source, rows, note.num_vertices, note.first)
+        src, dst = shifted(source, rows, note.num_vertices, note.first, rules)
         labels = Labels(note.num_vertices, start=note.first)
-    graph = Graph.from_edges(src, dst, weights, labels=labels)
-    return directed_as(source, graph, directed, note)
+    csr = build_csr(src, dst, None if weights is None else as_weights(weights), labels.size)
+    return directed_as(source, Graph(*csr, labels=labels), directed, note)
 
 
 def graph_of_numbers(
-    source: Source, rows: Rows, num_vertices: int, directed: bool | None, note: Note | None
+    source: Source,
+    rows: Rows,
+    num_vertices: int,
+    directed: bool | None,
+    note: Note | None,
+    *,
+    rules: Rules | None = None,
+    symmetric: bool = False,
 ) -> Graph:
-    """A graph from ids ``1..num_vertices``, as formats have them that announce their size."""
-    src, dst = shifted(source, rows, num_vertices, 1)
+    """A graph from ids ``1..num_vertices``, as formats have them that announce their size.
+
+    ``symmetric`` rows are edges listed once.
+    """
+    src, dst = shifted(source, rows, num_vertices, 1, rules)
     labels = Labels(num_vertices, start=1 if note is None else note.first)
-    weights = cast_weights(source, rows.weights, note)
-    graph = Graph.from_edges(src, dst, weights, num_vertices=num_vertices, labels=labels)
-    return directed_as(source, graph, directed, note)
+    weights = cast_weights(source, rows, note)
+    csr = build_csr(src, dst, weights, num_vertices, symmetric=symmetric)
+    if symmetric:
+        return Graph(*csr, directed=directed is True, labels=labels)
+    return directed_as(source, Graph(*csr, labels=labels), directed, note)
 
 
 def shifted(
-    source: Source, rows: Rows, num_vertices: int, first: int
+    source: Source, rows: Rows, num_vertices: int, first: int, rules: Rules | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Indices of ids that count from ``first``, after checking that they are in range."""
+    last = first + num_vertices - 1
     for column in (rows.src, rows.dst):
         if len(column):
             low, high = extent(column)
-            if low < first or high >= first + num_vertices:
-                row = int(np.flatnonzero((column < first) | (column >= first + num_vertices))[0])
-                expected = f"{first}..{first + num_vertices - 1}" if num_vertices else "no vertices"
+            if low < first or high > last:
+                row = int(np.argmax((column < first) | (column > last)))
+                line = None if rules is None else line_of_row(source, rules, row)
+                allowed = f"vertices {first}..{last}" if num_vertices else "no vertices"
                 source.fail(
-                    f"edge {row + 1} names vertex {column[row]}, but the file announces {expected}"
+                    f"vertex {column[row]} is out of range; the file announces {allowed}", line
                 )
     if first == 0:
         return rows.src, rows.dst
     return rows.src - first, rows.dst - first
 
 
-def cast_weights(
-    source: Source, weights: np.ndarray | None, note: Note | None
-) -> np.ndarray | None:
+def cast_weights(source: Source, rows: Rows, note: Note | None) -> np.ndarray | None:
     """Weights in the dtype that a note asks for."""
+    weights = rows.weights
+    if weights is None and len(rows.src) == 0 and note is not None and note.weights is not None:
+        return np.empty(0, note.weights)  # no rows, so no column of weights to see
     if weights is None or note is None or note.weights is None or note.weights == weights.dtype:
         return weights
     if weights.dtype.kind == "f" and note.weights.kind == "i":
@@ -99,4 +125,6 @@ def mirrored(source: Source, graph: Graph, *, undirected: bool = True) -> Graph:
         source.fail(f"edge {u} {v} is not listed alike in both directions")
     if not undirected:
         return graph
-    return Graph(graph._indptr, graph._indices, graph._weights, directed=False, labels=graph._labels)
+    return Graph(
+        graph._indptr, graph._indices, graph._weights, directed=False, labels=graph._labels
+    )

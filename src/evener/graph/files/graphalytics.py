@@ -40,7 +40,7 @@ def read(path: Path, directed: bool | None) -> Graph:
         vertices.fail(str(error).rstrip("."))
     rows = parse_rows(edges, edgelist.rules_of(edges))
     src, dst = (_indices(edges, labels, column) for column in (rows.src, rows.dst))
-    weights = cast_weights(edges, rows.weights, note)
+    weights = cast_weights(edges, rows, note)
     return Graph.from_edges(src, dst, weights, directed=not undirected, labels=labels)
 
 

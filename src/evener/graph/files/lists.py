@@ -55,20 +55,23 @@ def parse_lists(source: Source, rules: ListRules) -> Lists:
         counts = np.zeros((pieces + 1, 2), np.int64)  # lines, numbers
         _count_lists(pieces, data, rules, counts)
         np.cumsum(counts, axis=0, out=counts)
-        num_lines, num_tokens = counts[-1]
+        num_lines = counts[-1, 0]
         per_arc = 2 if rules.weighted else 1
         before = rules.skipped + (1 if rules.named else 0)
         # A malformed line makes these wrong by some; the reader checks before it writes.
-        offsets = np.maximum.accumulate(np.maximum(counts[:, 1] - before * counts[:, 0], 0) // per_arc)
-        ids, as_float = np.dtype(np.int32), False
+        offsets = np.maximum.accumulate(
+            np.maximum(counts[:, 1] - before * counts[:, 0], 0) // per_arc
+        )
+        ids: np.dtype = np.dtype(np.int32)
+        as_float = False
         while True:
             total = int(offsets[-1])
-            require_memory(total * (2 * ids.itemsize + 8 * rules.weighted), f"Reading {source.path}")
+            require_memory(
+                total * (2 * ids.itemsize + 8 * rules.weighted), f"Reading {source.path}"
+            )
             src, dst = np.empty(total, ids), np.empty(total, ids)
             heads = np.empty(num_lines if rules.named else 0, ids)
-            weights = np.empty(
-                total if rules.weighted else 0, np.float64 if as_float else np.int64
-            )
+            weights = np.empty(total if rules.weighted else 0, np.float64 if as_float else np.int64)
             found = np.zeros((pieces, 2), np.int64)  # outcome, position
             _read_lists(
                 pieces, data, rules, counts, offsets, as_float, src, dst, weights, heads, found
@@ -124,9 +127,7 @@ def _count_lists(piece, data, rules, counts):
 
 
 @parallel
-def _read_lists(
-    piece, data, rules, counts, offsets, as_float, src, dst, weights, heads, found
-):
+def _read_lists(piece, data, rules, counts, offsets, as_float, src, dst, weights, heads, found):
     end = np.uint64(len(data))
     at, stop = first_line(data, piece), min(np.uint64((piece + 1) * PIECE), end)
     line, arc = counts[piece, 0], offsets[piece]
@@ -168,9 +169,7 @@ def _read_list(data, at, end, rules, as_float, line, arc, last, src, dst, weight
         src[arc] = head
         outcome, at = read_id(data, at, end, arc, dst)
         if outcome == OK and rules.weighted:
-            outcome, at = read_weight(
-                data, skip_blanks(data, at, end), end, as_float, arc, weights
-            )
+            outcome, at = read_weight(data, skip_blanks(data, at, end), end, as_float, arc, weights)
         if outcome != OK:
             return outcome, at, arc
         arc += 1

@@ -1,49 +1,70 @@
-"""Matrix Market files, read and written by SciPy: a square matrix is a graph, from 1.
+"""Matrix Market files: a square sparse matrix is a graph, its rows and columns count from 1.
 
 A symmetric matrix is an undirected graph, any other a directed one; a pattern has no weights.
+SciPy's reader (1.17) would serve but for one thing: it crashes the process on damaged files.
 """
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from evener import progress
-from evener.graph.csr import Graph, as_weights
-from evener.graph.files.finish import cast_weights, directed_as, mirrored
+from evener.graph.csr import Graph
+from evener.graph.files.columns import edge_frame
+from evener.graph.files.finish import graph_of_numbers
 from evener.graph.files.note import Note
 from evener.graph.files.numbered import announced, warn_about_labels
 from evener.graph.files.source import Source, show
 from evener.graph.files.target import replacing
-from evener.graph.labels import Labels
+from evener.graph.files.text import Rows, Rules, parse_rows
 
 _FIELDS = (b"pattern", b"real", b"double", b"integer", b"unsigned-integer")
 _SYMMETRIES = (b"general", b"symmetric", b"skew-symmetric")
-_MIN_ENTRY_BYTES = 4  # "1 1\n"
+_COMMENTS = (ord("%"), ord("%"))
 
 
 def read(source: Source, directed: bool | None) -> Graph:
     """Read a Matrix Market file."""
-    field, symmetry, num_vertices = _check_header(source)
+    field, symmetry, size_at, num_vertices, num_entries = _check_header(source)
     note = _find_note(source)
-    matrix = _matrix(source)
-    weights = None if field == b"pattern" else as_weights(matrix.data)
-    if weights is not None and np.isnan(weights).any():
-        source.fail("has a weight that is not a number (NaN)")
-    graph = Graph.from_edges(
-        matrix.row, matrix.col, cast_weights(source, weights, note), num_vertices=num_vertices,
-        labels=Labels(num_vertices, start=1 if note is None else note.first),
-    )  # fmt: skip
-    if symmetry == b"symmetric":
-        return mirrored(source, graph, undirected=directed is not True)
-    return directed_as(source, graph, directed)
+    columns = 2 if field == b"pattern" else 3
+    rules = Rules(columns, _COMMENTS, skip=np.uint64(size_at))
+    rows = parse_rows(source, rules)
+    if len(rows.src) != num_entries:
+        source.fail(f"announces {num_entries} entries but has {len(rows.src)}")
+    if rows.weights is not None:
+        rows = rows._replace(weights=_typed(source, rows.weights, field))
+    if symmetry == b"skew-symmetric":
+        rows = _with_negatives(rows)
+    # The note's word on direction is the matrix's symmetry already.
+    note = None if note is None else note._replace(directed=True)
+    return graph_of_numbers(
+        source, rows, num_vertices, directed, note, rules=rules, symmetric=symmetry == b"symmetric"
+    )
 
 
-def _check_header(source: Source) -> tuple[bytes, bytes, int]:
-    """Read the first lines ourselves: SciPy would allocate whatever a header announces."""
+def _typed(source: Source, weights: np.ndarray, field: bytes) -> np.ndarray:
+    if field in (b"real", b"double"):
+        return weights.astype(np.float64)
+    if weights.dtype.kind == "f":
+        source.fail("announces integer entries but has decimals")
+    return weights
+
+
+def _with_negatives(rows: Rows) -> Rows:
+    """Add the mirror image of each entry, which a skew-symmetric matrix leaves out."""
+    off = rows.src != rows.dst
+    assert rows.weights is not None
+    return Rows(
+        np.concatenate((rows.src, rows.dst[off])),
+        np.concatenate((rows.dst, rows.src[off])),
+        np.concatenate((rows.weights, -rows.weights[off])),
+    )
+
+
+def _check_header(source: Source) -> tuple[bytes, bytes, int, int, int]:
+    """Field, symmetry, position of the line with the size, vertices and entries."""
     lines = source.lines()
     _, banner = next(lines)
     words = banner.lower().split()
@@ -56,13 +77,15 @@ def _check_header(source: Source) -> tuple[bytes, bytes, int]:
         source.fail(f"entries are {show(field)}; expected real, integer or pattern", 1)
     if symmetry not in _SYMMETRIES:
         source.fail(f"symmetry is {show(symmetry)}; expected general or symmetric", 1)
+    if symmetry == b"skew-symmetric" and field == b"pattern":
+        source.fail("a pattern cannot be skew-symmetric", 1)
     for position, line in lines:
-        if line.strip() and not line.startswith(b"%"):
-            return field, symmetry, _check_size(source, position, line)
+        if line.strip() and not line.lstrip().startswith(b"%"):
+            return field, symmetry, position, *_check_size(source, position, line)
     source.fail("has no line with the size of the matrix")
 
 
-def _check_size(source: Source, position: int, line: bytes) -> int:
+def _check_size(source: Source, position: int, line: bytes) -> tuple[int, int]:
     number = source.line_at(position)
     fields = line.split()
     if len(fields) != 3:
@@ -70,54 +93,30 @@ def _check_size(source: Source, position: int, line: bytes) -> int:
     rows, columns, entries = announced(source, fields, number)
     if rows != columns:
         source.fail(f"the matrix is {rows} × {columns}; a graph needs a square one", number)
-    left = len(source.data) - position - len(line)
-    if entries > left // _MIN_ENTRY_BYTES + 1:
-        source.fail(f"{entries} entries are announced, more than the file has room for", number)
-    if rows >= 1 << 31:
-        source.fail(f"{rows} rows are more than SciPy's reader takes (2^31 - 1)", number)
-    return rows
+    return rows, entries
 
 
 def _find_note(source: Source) -> Note | None:
     for number, (_, line) in enumerate(source.lines(4096), start=1):
-        if line.startswith((b"% evener: ", b"%evener: ")):
+        if line.startswith(b"% evener: "):
             return Note.parse(line.split(b": ", 1)[1], source, number)
         if not line.startswith(b"%"):
             break
     return None
 
 
-def _matrix(source: Source) -> Any:
-    from scipy.io import mmread
-
-    # SciPy's reader runs in C++ without reporting, so the bar only shows that it is at work.
-    with progress.task(f"reading {source.path.name}"):
-        try:
-            return mmread(io.BytesIO(source.text()), spmatrix=False).tocoo()
-        except (ValueError, OverflowError, TypeError, RuntimeError, OSError) as error:
-            reason = str(error).strip().split("\n", 1)[0][:200]
-            line, _, what = reason.partition(":")
-            if line.startswith("Line ") and line[5:].isdigit():
-                source.fail(f"{what.strip() or reason}; expected an entry of the matrix", int(line[5:]))
-            source.fail(f"is not a Matrix Market file that SciPy can read ({reason})")
-
-
 def write(graph: Graph, path: Path) -> None:
     """Write the adjacency matrix; an undirected graph as the lower half of a symmetric one."""
-    from scipy.io import mmwrite
-    from scipy.sparse import coo_array
-
     warn_about_labels(graph, path)
-    pattern = graph._weights is None
-    src, dst = graph._sources(), graph._indices
-    data = np.ones(graph.num_edges, np.int8) if pattern else graph._weights
-    if not graph.directed:
-        kept = src >= dst
-        src, dst, data = src[kept], dst[kept], data[kept]  # type: ignore[index]
-    matrix = coo_array((data, (src, dst)), shape=(graph.num_vertices, graph.num_vertices))
+    frame = edge_frame(graph, once=True, by_index=True)
+    if not graph.directed:  # the ends are in ascending order, the lower half has the larger first
+        frame = frame.select(["dst", "src", *frame.columns[2:]])
+    field = "pattern"
+    if graph._weights is not None:
+        field = "integer" if graph._weights.dtype.kind == "i" else "real"
+    symmetry = "general" if graph.directed else "symmetric"
     with replacing(path) as file:
-        mmwrite(
-            file, matrix, comment=Note.about(graph).line(b"").decode().strip(),
-            field="pattern" if pattern else None,
-            symmetry="general" if graph.directed else "symmetric",
-        )  # fmt: skip
+        file.write(f"%%MatrixMarket matrix coordinate {field} {symmetry}\n".encode())
+        file.write(Note.about(graph).line(b"%"))
+        file.write(f"{graph.num_vertices} {graph.num_vertices} {len(frame)}\n".encode())
+        frame.write_csv(file, include_header=False, separator=" ")

@@ -6,6 +6,8 @@ followed by edge weights; weights and sizes of vertices are passed over.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -32,7 +34,9 @@ def read(source: Source, directed: bool | None) -> Graph:
     lists, lines = parse_lists(source, rules).rows, _count_lines(source, begin)
     if lines < n:
         source.fail(f"announces {n} vertices but has {lines} lines of neighbours")
-    graph = graph_of_numbers(source, lists, n, True, None if note is None else note._replace(directed=True))
+    graph = graph_of_numbers(
+        source, lists, n, True, None if note is None else note._replace(directed=True)
+    )
     loops = int(np.count_nonzero(lists.src == lists.dst))
     if len(lists.src) not in (2 * m, 2 * m - loops):  # a loop may stand once or twice
         source.fail(f"announces {m} edges, so {2 * m} neighbours, but lists {len(lists.src)}")
@@ -92,7 +96,7 @@ def write(graph: Graph, path: Path) -> None:
             file.write(line)
 
 
-def neighbour_lines(graph: Graph, neighbours: np.ndarray):  # type: ignore[no-untyped-def]
+def neighbour_lines(graph: Graph, neighbours: np.ndarray) -> Iterator[bytes]:
     """The lists of neighbours as lines of text, some thousand at a time."""
     rows = 1 << 13
     for first in range(0, graph.num_vertices, rows):
@@ -103,6 +107,6 @@ def neighbour_lines(graph: Graph, neighbours: np.ndarray):  # type: ignore[no-un
             shown = [f"{v} {w}" for v, w in zip(shown, weights, strict=True)]
         base = starts[0]
         lines = (
-            " ".join(shown[a - base : b - base]) for a, b in zip(starts, starts[1:], strict=False)
+            " ".join(shown[a - base : b - base]) for a, b in pairwise(starts)
         )
         yield ("\n".join(lines) + "\n").encode()

@@ -74,7 +74,9 @@ class Note(NamedTuple):
                 weights=None if fields["weights"] is None else _DTYPES[fields["weights"]],
             )
         except (ValueError, KeyError, TypeError, RecursionError):
-            source.fail("the note of Evener is damaged; remove that comment to read without it", line)
+            source.fail(
+                "the note of Evener is damaged; remove that comment to read without it", line
+            )
         if not (0 <= (note.num_vertices or 0) < 1 << 62 and abs(note.first) < 1 << 62):
             source.fail("the note of Evener has numbers out of range", line)
         return note

@@ -44,7 +44,9 @@ def _powers_of_five() -> np.ndarray:
             bits = power << 128 >> power.bit_length()
         else:  # the reciprocal, rounded up
             size = power.bit_length() - (power & (power - 1) == 0)
-            bits = (1 << (size + 127)) // power + 1 if q >= -27 else (1 << 2 * size + 128) // power + 1
+            bits = (
+                (1 << (size + 127)) // power + 1 if q >= -27 else (1 << 2 * size + 128) // power + 1
+            )
             while bits >= 1 << 128:
                 bits >>= 1
         table[q - _MIN_POWER] = bits >> 64, bits & ((1 << 64) - 1)

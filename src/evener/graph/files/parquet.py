@@ -69,14 +69,12 @@ def _ids(source: Source, column: polars.Series) -> np.ndarray:
 
     _refuse_nulls(source, column)
     if column.dtype.is_integer():
-        if len(column) and int(column.min()) < 0:  # type: ignore[arg-type]
-            source.fail(f"column {column.name!r} has a negative id; ids are whole numbers from 0")
-        if len(column) and int(column.max()) >= 1 << 63:  # type: ignore[arg-type]
+        if column.dtype == pl.UInt64 and len(column) and int(column.max()) >= 1 << 63:  # type: ignore[arg-type]
             source.fail(f"column {column.name!r} has an id of 2^63 or more")
         narrow = column.dtype in (pl.Int8, pl.Int16, pl.Int32, pl.UInt8, pl.UInt16)
         return np.ascontiguousarray(column.to_numpy(), np.int32 if narrow else np.int64)
     if column.dtype in (pl.String, pl.Categorical, pl.Enum):
-        return column.cast(pl.String).to_numpy()
+        return column.cast(pl.String)  # type: ignore[return-value]
     source.fail(f"column {column.name!r} is of type {column.dtype}; expected integers or strings")
 
 

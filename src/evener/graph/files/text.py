@@ -68,7 +68,8 @@ def parse_rows(source: Source, rules: Rules) -> Rows:
         room = np.zeros(pieces + 1, np.int64)
         _count_rows(pieces, data, rules, room)
         offsets = np.cumsum(room)
-        ids, as_float = np.dtype(np.int32), False
+        ids: np.dtype = np.dtype(np.int32)
+        as_float = False
         while True:
             total = int(offsets[-1])
             per_row = ids.itemsize * min(rules.columns, 2) + (8 if rules.columns == 3 else 0)
@@ -87,7 +88,7 @@ def parse_rows(source: Source, rules: Rules) -> Rows:
             else:
                 break
     _refuse_first_fault(source, found, rules.columns)
-    columns = (src, dst, weights)
+    columns: tuple[np.ndarray, ...] = (src, dst, weights)
     if found[:, 0].sum() != total:  # comments or blank lines between the rows
         columns = tuple(_closed_up(column, offsets, found[:, 0]) for column in columns)
     return Rows(columns[0], columns[1], narrowed(columns[2]) if rules.columns == 3 else None)
@@ -124,7 +125,7 @@ def refuse(source: Source, outcome: int, position: int, columns: int = 0) -> NoR
     """Raise the error for an outcome of the compiled parser."""
     line = source.line_at(position)
     rest = source.line_bytes(position)
-    token = rest.replace(b",", b" ").split(maxsplit=1)[0] if rest.strip(b" ,\t") else b""
+    token = next(iter(rest.replace(b",", b" ").split()), rest)
     expected = "source, target and weight" if columns == 3 else "source and target"
     if outcome == MISSING_COLUMN:
         source.fail(f"a number is missing; expected {expected}", line)
@@ -141,6 +142,23 @@ def refuse(source: Source, outcome: int, position: int, columns: int = 0) -> NoR
     if token.startswith(b"-") and token[1:].isdigit():
         source.fail(f"vertex id {show(token)} is negative; ids are whole numbers from 0", line)
     source.fail(f"{show(token)} is not a vertex id; expected a whole number", line)
+
+
+def line_of_row(source: Source, rules: Rules, row: int) -> int:
+    """The number of the line that a row was read from."""
+    return source.line_at(int(_find_row(source.data, rules, row)))
+
+
+@compiled(allocates=False)
+def _find_row(data, rules, row):
+    end = np.uint64(len(data))
+    at = np.uint64(0)
+    while at < end:
+        row -= _is_row(data, at, end, rules)
+        if row < 0:
+            break
+        at = next_line(data, at, end)
+    return at
 
 
 @compiled(allocates=False)
@@ -160,9 +178,7 @@ def ends_token(data, at, end):
     if at >= end:
         return True
     byte = data[at]
-    return (
-        byte == _SPACE or byte == _TAB or byte == _NEWLINE or byte == _COMMA or byte == _RETURN
-    )
+    return byte == _SPACE or byte == _TAB or byte == _NEWLINE or byte == _COMMA or byte == _RETURN
 
 
 @compiled(allocates=False)

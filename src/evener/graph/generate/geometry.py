@@ -30,7 +30,7 @@ from evener.graph.generate.common import (
 from evener.graph.generate.ordering import sort_keys
 from evener.graph.generate.weights import dtype_of, weight_range, weighted
 
-_CHUNK = 1 << 13  # points a thread takes at a time
+_CHUNK = 1 << 10  # points a thread takes at a time
 _ONE, _TWO = np.uint64(1), np.uint64(2)
 _POINT_BYTES = 40  # two copies of a sort key, x, y and the start of a cell
 _QHULL_BYTES = 700  # that Qhull takes for each point, measured with SciPy 1.17
@@ -51,8 +51,8 @@ def geometric(
         Number of points; they are numbered cell by cell of a grid, so neighbours are near in
         memory.
     radius
-        Largest distance of two neighbours; by default ``0.55 * sqrt(ln(n) / n)``, at which nearly
-        all points are connected.
+        Largest distance of two neighbours; by default ``0.55 * sqrt(ln(n) / n)``, at which most
+        points are in one component.
     weights, seed
         As in `rmat`.
 
@@ -103,7 +103,8 @@ def delaunay(
     require_build(what, n, 6 * n, dtype_of(drawn), directed=False)
     with progress.task("generating a Delaunay triangulation"):
         if n < 3:
-            ends = np.arange(n // 2), np.arange(n // 2) + 1
+            first = np.arange(n // 2, dtype=np.int32)  # 0, or none
+            ends = first, first + 1
         else:
             from scipy.spatial import Delaunay
 
@@ -139,7 +140,6 @@ def _near(points: _Points, side: int, limit: float) -> Graph:
     counts = np.zeros(n + 1, build.index_dtype(n))
     _neighbours(num_chunks, *points, side, limit, False, counts, np.empty(0, counts.dtype))
     indptr = row_starts(counts)
-    require_memory(4 * int(indptr[-1]), "A geometric graph")
     indices = np.empty(int(indptr[-1]), build.index_dtype(n))
     _neighbours(num_chunks, *points, side, limit, True, indptr, indices)
     return Graph(indptr, indices, directed=False)

@@ -23,6 +23,7 @@ from evener.graph.generate.weights import dtype_of, scaled, weight_range, weight
 
 _MAX_TRIES = 1000  # random edges tried for one switch; half the edges suit unless n is tiny
 _CHUNK = 1 << 16  # stubs a thread takes at a time
+_STUB_BYTES = 18  # two copies of a sort key; later its mate, its mark and the matrix
 _STEPS = 1 << 22  # comparisons between two looks at Ctrl-C while switching
 _ONE, _S6, _LOW6 = np.uint64(1), np.uint64(6), np.uint64(63)
 
@@ -58,7 +59,7 @@ def regular(
         raise GraphError(f"{n} vertices of degree {d} are impossible: the product must be even.")
     drawn, seed = weight_range(weights), seed_of(seed)
     fewer = min(d, n - 1 - d) if n else 0  # of a dense graph we draw what it lacks
-    require_rows("A regular graph", n, n * d, dtype_of(drawn), 24 * n * fewer)
+    require_rows("A regular graph", n, n * d, dtype_of(drawn), _STUB_BYTES * n * fewer)
     with progress.task("generating a regular graph"):
         indices = _random_rows(n, fewer, seed)
         if fewer < d:

@@ -1,0 +1,223 @@
+"""The layers of the package: imports point down, heavy libraries wait, devices stay in `device/`.
+
+The rules are those of docs/architecture.md; the last tests show that the checks can fail.
+"""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import evener
+
+PACKAGE = Path(evener.__file__).parent
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+# A module may import from its own layer and from those before it.
+LAYERS = ["device", "graph", "operators", "programs", "engine", "algorithms", "interop", "report"]
+TOP = ["cli", "__init__", "__main__"]
+ROOT = ["errors", "progress", "versions"]  # these may be imported from everywhere
+RANK = {name: rank for rank, name in enumerate(LAYERS)} | dict.fromkeys(TOP, len(LAYERS))
+BESIDE = {"interop", "report"}  # neither imports the other
+
+DEVICE_ONLY = {"numba", "cupy", "cupyx", "cuda", "llvmlite"}
+HEAVY = {
+    *DEVICE_ONLY, "numba_cuda", "scipy", "polars", "networkx", "pandas", "pyarrow", "rich",
+    "matplotlib", "pymetis", "ray",
+}  # fmt: skip
+
+
+class Import(NamedTuple):
+    """One imported module, and whether importing its file imports it."""
+
+    module: str
+    line: int
+    at_once: bool
+
+
+def imports(tree: ast.AST, *, at_once: bool = True) -> Iterator[Import]:
+    """All imports of a module; those for type checkers only are not imports."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            for other in node.orelse:
+                yield from imports(ast.Module([other], []), at_once=at_once)
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                yield Import(alias.name, node.lineno, at_once)
+        elif isinstance(node, ast.ImportFrom):
+            start = "." * node.level + (node.module or "")
+            for alias in node.names:
+                yield Import(f"{start}.{alias.name}", node.lineno, at_once)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+            for argument in node.args[:1]:
+                if isinstance(argument, ast.Constant):
+                    yield Import(str(argument.value), node.lineno, at_once)
+        else:
+            later = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+            yield from imports(node, at_once=at_once and not later)
+
+
+def layer_of(path: Path) -> str:
+    first = path.relative_to(PACKAGE).parts[0]
+    return first.removesuffix(".py")
+
+
+def misdirected(layer: str, found: Import) -> str | None:
+    """What is wrong with an import from a module of this layer, if anything is."""
+    if found.module.startswith("."):
+        return "is relative; write the whole name"
+    package, *rest = found.module.split(".")
+    if package != "evener":
+        return None
+    target = rest[0] if rest else "__init__"
+    if target in ROOT or target == "__version__":
+        return None
+    if layer in ROOT:
+        return "imports a layer from a module that every layer imports"
+    if target not in RANK:  # a name that the package itself re-exports
+        target = "__init__"
+    if {layer, target} == BESIDE or RANK[target] > RANK[layer]:
+        return f"points up: {layer} is below {target}"
+    return None
+
+
+def forbidden_names(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    """Names of device libraries, imported or used."""
+    for found in imports(tree):
+        if found.module.split(".")[0] in DEVICE_ONLY:
+            yield found.module, found.line
+    for node in ast.walk(tree):
+        name = {ast.Name: "id", ast.Attribute: "attr"}.get(type(node))
+        if name and getattr(node, name) in DEVICE_ONLY:
+            yield getattr(node, name), node.lineno
+
+
+def heavy_at_once(tree: ast.AST) -> list[Import]:
+    return [
+        found
+        for found in imports(tree)
+        if found.at_once and found.module.split(".")[0] in HEAVY
+    ]  # fmt: skip
+
+
+@pytest.fixture(params=FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def path(request):
+    return request.param
+
+
+@pytest.fixture
+def tree(path):
+    return ast.parse(path.read_text(), str(path))
+
+
+def test_every_file_belongs_to_a_layer(path):
+    assert layer_of(path) in RANK or layer_of(path) in ROOT
+
+
+def test_imports_point_down(path, tree):
+    for found in imports(tree):
+        wrong = misdirected(layer_of(path), found)
+        assert not wrong, f"{path}:{found.line}: {found.module} {wrong}"
+
+
+def test_devices_are_named_in_the_device_layer_only(path, tree):
+    if layer_of(path) != "device":
+        assert list(forbidden_names(tree)) == []
+
+
+def test_heavy_imports_wait(path, tree):
+    # device/cpu_*.py and device/cuda_*.py are themselves imported only when compiling.
+    if not (layer_of(path) == "device" and path.name.startswith(("cpu_", "cuda_"))):
+        assert heavy_at_once(tree) == []
+
+
+def test_modules_that_import_numba_are_imported_late():
+    for path in FILES:
+        for found in imports(ast.parse(path.read_text())):
+            parts = found.module.split(".")
+            if any(part.startswith(("cpu_", "cuda_")) for part in parts):
+                assert not found.at_once, f"{path}:{found.line}"
+
+
+def test_every_folder_is_a_package_with_a_docstring():
+    folders = {path.parent for path in FILES}
+    for folder in folders:
+        text = (folder / "__init__.py").read_text()
+        assert ast.get_docstring(ast.parse(text)), folder
+
+
+def test_every_module_has_a_docstring(tree):
+    assert ast.get_docstring(tree)
+
+
+@pytest.mark.parametrize("module", ["evener", "evener.cli"])
+def test_importing_loads_nothing_heavy(module):
+    script = f"import sys, {module}; print(*sorted(sys.modules))"
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    loaded = set(run.stdout.split())
+    assert "evener.graph.csr" in loaded
+    assert loaded & HEAVY == set()
+
+
+# ---- the checks can fail --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("layer", "line"),
+    [
+        ("device", "from evener.graph.csr import Graph"),
+        ("device", "import evener.graph"),
+        ("device", "from evener import graph"),
+        ("graph", "import evener"),
+        ("graph", "from evener import Graph"),
+        ("graph", "from evener.engine.run import run"),
+        ("graph", "def f():\n    from evener.algorithms import bfs"),
+        ("graph", "from .csr import Graph"),
+        ("operators", "import evener.programs"),
+        ("programs", "from evener.engine import run"),
+        ("report", "from evener.interop import networkx"),
+        ("interop", "from evener.cli import main"),
+        ("versions", "from evener.device import num_cores"),
+        ("errors", "import evener.graph"),
+        ("graph", "import importlib\nimportlib.import_module('evener.engine')"),
+    ],
+)
+def test_wrong_imports_are_found(layer, line):
+    assert any(misdirected(layer, found) for found in imports(ast.parse(line)))
+
+
+@pytest.mark.parametrize(
+    ("layer", "line"),
+    [
+        ("graph", "from evener.device import parallel"),
+        ("graph", "from evener.graph.labels import Labels"),
+        ("graph", "from evener import progress"),
+        ("device", "from evener.errors import EvenerError"),
+        ("versions", "from evener import __version__"),
+        ("cli", "from evener import report"),
+        ("cli", "import evener as ev"),
+        ("engine", "import os, numpy"),
+        ("device", "if TYPE_CHECKING:\n    from evener.graph.csr import Graph"),
+    ],
+)
+def test_right_imports_pass(layer, line):
+    assert not any(misdirected(layer, found) for found in imports(ast.parse(line)))
+
+
+@pytest.mark.parametrize(
+    "line", ["import numba", "from cupy import ndarray", "x = numba.njit", "from numba import cuda"]
+)
+def test_device_names_are_found(line):
+    assert list(forbidden_names(ast.parse(line)))
+
+
+def test_heavy_imports_are_found():
+    assert heavy_at_once(ast.parse("import scipy.sparse"))
+    assert heavy_at_once(ast.parse("try:\n    import polars\nexcept ImportError:\n    pass"))
+    assert heavy_at_once(ast.parse("class A:\n    from rich import print"))
+    assert not heavy_at_once(ast.parse("def f():\n    import scipy.sparse"))
+    assert not heavy_at_once(ast.parse("if TYPE_CHECKING:\n    import networkx"))
