@@ -3,6 +3,7 @@
 import concurrent.futures
 import hashlib
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -31,13 +32,20 @@ from evener.errors import EvenerError, MemoryBudgetError
 
 
 def python(script, *, timeout=60, **environment):
-    """Start a fresh interpreter; returns what it printed."""
-    run = subprocess.run(
+    """Run a script in a fresh interpreter; returns what it printed."""
+    run = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(script)],
-        env={**os.environ, **environment}, capture_output=True, text=True, timeout=timeout,
+        env={**os.environ, **environment}, text=True, start_new_session=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
-    assert run.returncode == 0, run.stderr
-    return run.stdout.strip()
+    try:
+        printed, errors = run.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        os.killpg(run.pid, signal.SIGKILL)  # a stuck child of a fork, too
+        run.communicate()
+        raise
+    assert run.returncode == 0, errors
+    return printed.strip()
 
 
 # ---- compiled code and its cache ------------------------------------------------------------
@@ -341,8 +349,8 @@ def test_in_forked_worker_processes():
     assert python(script) == "fine"
 
 
-@pytest.mark.parametrize("signal", ["_thread.interrupt_main()", "os.kill(os.getpid(), 2)"])
-def test_ctrl_c(signal):
+@pytest.mark.parametrize("interrupt", ["_thread.interrupt_main()", "os.kill(os.getpid(), 2)"])
+def test_ctrl_c(interrupt):
     # The whole would take most of an hour: that it ends at all says that it stopped.
     script = f"""
         import _thread, os, threading
@@ -358,7 +366,7 @@ def test_ctrl_c(signal):
         with use_threads(2):
             spin(4, 10, done)
             assert done.sum() == 4
-            threading.Timer(0.3, lambda: {signal}).start()
+            threading.Timer(0.3, lambda: {interrupt}).start()
             try:
                 spin(len(done), 20_000_000, done)
             except KeyboardInterrupt:

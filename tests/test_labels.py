@@ -102,6 +102,13 @@ def test_tuples_and_sets_of_labels_are_sequences_unless_they_are_labels():
     assert strings.index_of(("b", "a")).tolist() == [1, 0]
     assert strings.index_of(("a", "b")) == 2
     assert strings.index_of({"b"}).tolist() == [1]
+    tuples = Labels.of([(1, 2), (3, 4)])
+    assert tuples.index_of(((3, 4), (1, 2))).tolist() == [1, 0]
+    with pytest.raises(GraphError, match=r"vertex \(2, 1\) is not in the graph"):
+        tuples.index_of((2, 1))
+    nothing = strings.subset(np.empty(0, np.int64))
+    with pytest.raises(GraphError, match="which has no vertices"):
+        nothing.index_of(("a", "b"))
     assert Labels(3).index_of((2, 0)).tolist() == [2, 0]
     assert Labels(3).index_of(range(1, 3)).tolist() == [1, 2]
 

@@ -78,12 +78,20 @@ class _Task:
 
 @contextlib.contextmanager
 def task(label: str) -> Iterator[None]:
-    """Name the work that follows; inside another task it only renames that one's bar."""
+    """Name the work that follows; inside another task it only renames that one's bar.
+
+    Examples
+    --------
+    >>> from evener import progress
+    >>> with progress.task("counting"):
+    ...     progress.report(1, 3)
+    """
     outer: _Task | None = getattr(_current, "task", None)
-    _current.task = task = outer or _Task(label)
+    task = outer or _Task(label)
     before = task.state
-    task.set(label, 0.0, None)
     try:
+        _current.task = task
+        task.set(label, 0.0, None)
         yield
     finally:
         task.set(*before)

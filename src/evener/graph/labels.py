@@ -127,9 +127,12 @@ class Labels:
             return labels.ndim == 0
         if self.values is None or self.kind != "objects":
             return False
-        if isinstance(labels, tuple) and isinstance(self.values[0], tuple):
+        if _is_hashable(labels) and labels in self._lookup():
             return True
-        return _is_hashable(labels) and labels in self._lookup()
+        # Among tuples, an unknown tuple of anything else was meant as one label.
+        among_tuples = self.size > 0 and isinstance(self.values[0], tuple)
+        is_list = all(isinstance(label, tuple) for label in labels)
+        return isinstance(labels, tuple) and among_tuples and not is_list
 
     def _find(self, array: np.ndarray) -> np.ndarray:
         if self.kind == "objects":

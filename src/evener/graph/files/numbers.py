@@ -161,7 +161,7 @@ def read_float(data, at, end):
 
 @compiled(allocates=False)
 def _read_power(data, at, end):
-    """The exponent behind an e; returns (position, value), the position unmoved if there is none."""
+    """The exponent behind an e; returns (position, value), unmoved if there is none."""
     start = at
     negative = at < end and data[at] == 45
     if at < end and (data[at] == 45 or data[at] == 43):
