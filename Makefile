@@ -28,8 +28,9 @@ lint: $(INSTALLED)  ## style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(INSTALLED)  ## the speed table; writes benchmarks/results/
-	$(BIN)/python benchmarks/foundation.py
+bench: $(INSTALLED)  ## speed and memory against peers; GAPBS=DIR adds a GAPBS build
+	$(BIN)/python benchmarks/foundation.py $(if $(GAPBS),--gapbs $(GAPBS))
+	$(BIN)/python benchmarks/report.py
 
 clean:          ## remove the environment and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist

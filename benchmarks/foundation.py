@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 import scipy.sparse
-from harness import interleaved, peak_bytes, print_table, summary, write_results
 
 import evener as ev
+from harness import interleaved, peak_bytes, print_table, summary, write_results
 
 SEED = 1
 VERTICES, EDGES, ARCS = 1 << 20, 10_000_000, 1 << 25

@@ -17,7 +17,6 @@ import polars as pl
 
 import evener as ev
 
-
 ROUTE_COLUMNS = (
     "airline", "airline_id", "from", "from_id", "to", "to_id", "codeshare", "stops", "equipment",
 )  # fmt: skip

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from hypothesis import strategies as st
 
-from evener.graph.csr import WEIGHT_DTYPES, Graph
+from evener.graph.arguments import WEIGHT_DTYPES
+from evener.graph.csr import Graph
 
 DUPLICATES = ("keep", "first", "min", "max", "sum")
 COMBINE: dict[str, Callable[[Any, Any], Any]] = {

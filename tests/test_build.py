@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from evener.device import use_threads
 from evener.errors import GraphError, MemoryBudgetError
 from evener.graph import build
-from evener.graph.csr import WEIGHT_DTYPES, Graph
+from evener.graph.arguments import WEIGHT_DTYPES
+from evener.graph.csr import Graph
 from graphs import DUPLICATES, Edges, assert_csr, assert_same, edges, reference_csr
 
 OPTIONS = {
@@ -324,7 +325,7 @@ def test_input_is_left_alone():
 def test_too_big_is_refused_before_allocating():
     with pytest.raises(MemoryBudgetError, match=r"Building a graph needs about .* TiB"):
         Graph.from_edges([0], [1], num_vertices=10**13)
-    assert build.build_bytes(10**6, 10**13, None, False) > 4 * 10**13
+    assert build.build_bytes(10**6, 10**13, None) > 4 * 10**13
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from test_files_read import DATA, needs_data
 
 EXAMPLES = Path(__file__).parents[1] / "examples"

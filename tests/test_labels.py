@@ -9,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evener.errors import GraphError
-from evener.graph import labels as module
-from evener.graph.labels import Labels, as_ids, extent, relabel, relabel_any
+from evener.graph import relabel as module
+from evener.graph.arguments import as_ids, extent
+from evener.graph.labels import Labels
+from evener.graph.relabel import relabel, relabel_any
 
 LABELS = {
     "range": (Labels(4), [0, 1, 2, 3], "range"),
@@ -234,7 +236,7 @@ def test_many_chunks(monkeypatch):
     rng = np.random.default_rng(3)
     src, dst = rng.integers(0, 10**6, (2, module._CHUNK + 17))
     assert_relabelled(src, dst, relabel(src, dst))
-    monkeypatch.setattr(module, "_SPARSE_RANGE", -1)
+    monkeypatch.setattr(module, "_SPARSE_RANGE", 0)
     sparse = relabel(src, dst)  # by sorting
     assert_relabelled(src, dst, sparse)
 

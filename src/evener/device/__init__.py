@@ -2,15 +2,18 @@
 
 from evener.device.compile import compiled
 from evener.device.limits import available_memory, format_bytes, num_cores, require_memory
+from evener.device.sort import bucket_cursors, sort_keys
 from evener.device.team import num_threads, parallel, use_threads
 
 __all__ = [
     "available_memory",
+    "bucket_cursors",
     "compiled",
     "format_bytes",
     "num_cores",
     "num_threads",
     "parallel",
     "require_memory",
+    "sort_keys",
     "use_threads",
 ]

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from evener import progress
-from evener.device import compiled, parallel, require_memory
+from evener.device import bucket_cursors, compiled, parallel, require_memory
 
 ARCS_PER_BUCKET = 1 << 15  # 128 to 256 KiB of keys: two copies stay in a core's second-level cache
 ROWS_PER_BUCKET = 1 << 16
@@ -66,7 +66,9 @@ def build_csr(
     duplicates
         What becomes of parallel arcs: a key of `COMBINE`.
     """
-    require_memory(build_bytes(len(src), num_vertices, weights, symmetric), "Building a graph")
+    combine = COMBINE[duplicates]
+    nbytes = build_bytes(len(src), num_vertices, weights, symmetric=symmetric, combine=combine > 0)
+    require_memory(nbytes, "Building a graph")
     layout = _layout(num_vertices, len(src) * (2 if symmetric else 1), weights)
     payload = np.empty(0, np.uint32) if weights is None else weights.view(layout.payload_dtype)
     with progress.task("building the graph"):
@@ -82,21 +84,28 @@ def build_csr(
         result = CSR(
             indptr, indices, None if weights is None else sorted_payload.view(weights.dtype)
         )
-        if COMBINE[duplicates]:
-            result = _without_duplicates(result, records, layout, COMBINE[duplicates])
+        if combine:
+            result = _without_duplicates(result, records, layout, combine)
     return result
 
 
 def build_bytes(
-    num_arcs: int, num_vertices: int, weights: np.ndarray | None, symmetric: bool
+    num_arcs: int,
+    num_vertices: int,
+    weights: np.ndarray | None,
+    *,
+    symmetric: bool = False,
+    combine: bool = False,
 ) -> int:
-    """Bytes that a build allocates beside its input, at its peak."""
+    """Bytes that a build allocates beside its input, at its peak and at most."""
     stored = num_arcs * (2 if symmetric else 1)
     layout = _layout(num_vertices, stored, weights)
-    weight = 0 if weights is None else weights.dtype.itemsize
     record = layout.step * layout.record_dtype.itemsize
-    per_arc = record + index_dtype(num_vertices).itemsize + weight
-    return stored * per_arc + num_vertices * offset_dtype(stored).itemsize
+    arc = index_dtype(num_vertices).itemsize + (0 if weights is None else weights.dtype.itemsize)
+    copies = 2 if combine and record > arc else 1  # see the end of _without_duplicates
+    rows = num_vertices * offset_dtype(stored).itemsize * (3 if combine else 1)
+    tables = 3 * 8 * layout.num_buckets * min(MAX_CHUNKS, -(-num_arcs // CHUNK))
+    return stored * (record + copies * arc) + rows + tables
 
 
 def index_dtype(num_vertices: int) -> np.dtype:
@@ -152,10 +161,7 @@ def _into_buckets(
     num_chunks = max(1, -(-len(src) // size))
     counts = np.zeros((num_chunks, layout.num_buckets), np.int64)
     _count(num_chunks, src, dst, size, layout.shift, symmetric, drop_loops, counts)
-    bounds = np.zeros(layout.num_buckets + 1, np.int64)
-    np.cumsum(counts.sum(axis=0), out=bounds[1:])
-    # Where each chunk starts writing in each bucket: after all earlier chunks, hence stable.
-    cursors = np.cumsum(counts, axis=0) - counts + bounds[:-1]
+    bounds, cursors = bucket_cursors(counts)
     records = np.empty(int(bounds[-1]) * layout.step, layout.record_dtype)
     _scatter(
         num_chunks, src, dst, payload, size, layout.lanes, layout.shift, layout.bits,

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evener.errors import EvenerError, GraphError
-from evener.graph.csr import Graph, as_weights
-from evener.graph.labels import Labels, relabel_any
+from evener.graph.arguments import as_weights
+from evener.graph.csr import Graph
+from evener.graph.labels import Labels
+from evener.graph.relabel import relabel_any
 
 if TYPE_CHECKING:
     import networkx

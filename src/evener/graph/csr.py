@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import html
-import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,13 +12,13 @@ import numpy as np
 from evener.device import format_bytes, parallel
 from evener.errors import GraphError
 from evener.graph import build
-from evener.graph.labels import Labels, as_ids, extent
+from evener.graph.arguments import as_indices, as_weights, count_vertices, same_dtype
+from evener.graph.labels import Labels
 
 if TYPE_CHECKING:
     import networkx
     import scipy.sparse
 
-WEIGHT_DTYPES = (np.int32, np.int64, np.float32, np.float64)
 _ROWS = 1 << 14  # rows a thread takes at a time
 
 
@@ -104,7 +103,7 @@ class Graph:
         >>> g.weights.tolist()
         [3, 1]
         """
-        src, dst = _index_array(src, "src"), _index_array(dst, "dst")
+        src, dst = as_indices(src, "src"), as_indices(dst, "dst")
         if len(src) != len(dst):
             raise GraphError(f"src has {len(src)} entries and dst {len(dst)}; they must match.")
         weights = None if weight is None else as_weights(weight)
@@ -117,8 +116,8 @@ class Graph:
             raise GraphError(f"duplicates is {duplicates!r}; it must be one of {allowed}.")
         if labels is not None and not isinstance(labels, Labels):
             labels = Labels.of(labels)
-        n = _count_vertices(src, dst, num_vertices, labels)
-        src, dst = _same_dtype(src, dst)
+        n = count_vertices(src, dst, num_vertices, labels)
+        src, dst = same_dtype(src, dst)
         csr = build.build_csr(
             src, dst, weights, n,
             symmetric=not directed, drop_loops=self_loops == "drop", duplicates=duplicates,
@@ -438,66 +437,6 @@ def _unpickle(
     labels: Labels,
 ) -> Graph:
     return Graph(indptr, indices, weights, directed=directed, labels=labels)
-
-
-def as_weights(weight: Any) -> np.ndarray:
-    """Weights as a flat array of one of the four dtypes that graphs keep."""
-    array = np.asarray(weight)
-    if array.ndim != 1:
-        raise GraphError(f"weights must be a flat array, not one of shape {array.shape}.")
-    return np.require(array, _nearest_dtype(array), ["C", "ALIGNED"])
-
-
-def _nearest_dtype(array: np.ndarray) -> type:
-    kind, size = array.dtype.kind, array.dtype.itemsize
-    if kind == "u" and size == 8:
-        return np.float64 if array.size and int(array.max()) >= 1 << 63 else np.int64
-    if kind in "iub":
-        return np.int32 if size < 4 or (size == 4 and kind == "i") else np.int64
-    if kind == "f":
-        return np.float32 if size <= 4 else np.float64
-    raise GraphError(f"weights of type {array.dtype} cannot be used; give integers or floats.")
-
-
-def _index_array(values: Any, name: str) -> np.ndarray:
-    array = np.asarray(values)
-    if array.ndim != 1:
-        raise GraphError(f"{name} must be a flat array, not one of shape {array.shape}.")
-    if array.size == 0:
-        return np.empty(0, np.int32)
-    if array.dtype.kind not in "iu":
-        raise GraphError(
-            f"{name} holds {array.dtype} values; indices are whole numbers "
-            "(for names use Graph.from_frame)."
-        )
-    return as_ids(array, name)
-
-
-def _same_dtype(src: np.ndarray, dst: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    dtype = np.promote_types(src.dtype, dst.dtype)
-    return src.astype(dtype, copy=False), dst.astype(dtype, copy=False)
-
-
-def _count_vertices(
-    src: np.ndarray, dst: np.ndarray, num_vertices: int | None, labels: Labels | None
-) -> int:
-    """The number of vertices, after checking every index against it."""
-    low, high = extent(src, dst) if len(src) else (0, -1)
-    if low < 0:
-        raise GraphError(f"an edge names vertex {low}; indices start at 0.")
-    if num_vertices is None:
-        num_vertices = high + 1 if labels is None else labels.size
-    try:
-        num_vertices = operator.index(num_vertices)
-    except TypeError:
-        raise GraphError(f"num_vertices is {num_vertices!r}; it must be a whole number.") from None
-    if num_vertices < 0:
-        raise GraphError(f"num_vertices is {num_vertices}; it cannot be negative.")
-    if labels is not None and labels.size != num_vertices:
-        raise GraphError(f"{labels.size} labels were given for {num_vertices} vertices.")
-    if high >= num_vertices:
-        raise GraphError(f"an edge names vertex {high}, but there are {num_vertices} vertices.")
-    return num_vertices
 
 
 def _describe_labels(labels: Labels) -> str:

@@ -14,12 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from evener.device import parallel
 from evener.errors import GraphError
-
-_CHUNK = 1 << 19
-# A byte for each possible id beats sorting up to about this many times the ids present.
-_SPARSE_RANGE = 16
 
 
 class Labels:
@@ -42,14 +37,14 @@ class Labels:
     @classmethod
     def of(cls, values: Sequence[Any] | np.ndarray) -> Labels:
         """Labels from what a caller gave: integers or hashable objects, all different."""
-        array = values if isinstance(values, np.ndarray) else _as_array(values)
+        array = values if isinstance(values, np.ndarray) else as_label_array(values)
         if array.ndim != 1:
             raise GraphError(f"labels must be a flat sequence, not of shape {array.shape}.")
         if array.dtype.kind in "iu":
             if array.dtype.kind == "u" and len(array) and int(array.max()) >= 1 << 63:
                 raise GraphError("a label is 2^63 or more; integer labels are signed 64-bit.")
             return cls._of_integers(array.astype(np.int64))
-        labels = cls(len(array), values=_objects(array.tolist()))
+        labels = cls(len(array), values=objects_of(array.tolist()))
         labels._check_distinct()
         return labels
 
@@ -113,10 +108,10 @@ class Labels:
         """Indices of labels: an int for one label, an array for a sequence of them."""
         if self._is_one(labels):
             one = labels.item() if isinstance(labels, np.ndarray) else labels
-            return int(self._find(_as_array([one]))[0])
+            return int(self._find(as_label_array([one]))[0])
         if self.kind == "objects":
             return self._find_objects(list(labels))
-        array = labels if isinstance(labels, np.ndarray) else _as_array(list(labels))
+        array = labels if isinstance(labels, np.ndarray) else as_label_array(list(labels))
         return self._find(array)
 
     def _is_one(self, labels: Any) -> bool:
@@ -127,7 +122,7 @@ class Labels:
             return labels.ndim == 0
         if self.values is None or self.kind != "objects":
             return False
-        if _is_hashable(labels) and labels in self._lookup():
+        if is_hashable(labels) and labels in self._lookup():
             return True
         # Among tuples, an unknown tuple of anything else was meant as one label.
         among_tuples = self.size > 0 and isinstance(self.values[0], tuple)
@@ -162,7 +157,7 @@ class Labels:
             return np.array([table[label] for label in labels], dtype=np.int64)
         except (KeyError, TypeError):
             for label in labels:
-                if not _is_hashable(label) or label not in table:
+                if not is_hashable(label) or label not in table:
                     raise GraphError(self._missing(label)) from None
             raise
 
@@ -194,17 +189,17 @@ class Labels:
         return Labels, (self.size, self.start, self.values)
 
 
-def _as_array(values: Sequence[Any]) -> np.ndarray:
+def as_label_array(values: Sequence[Any]) -> np.ndarray:
     """Integers as an integer array, all else as objects (tuples stay whole)."""
     if all(isinstance(v, int | np.integer) and not isinstance(v, bool) for v in values):
         try:
             return np.array(values, dtype=np.int64)
         except OverflowError:
             pass
-    return _objects(values)
+    return objects_of(values)
 
 
-def _objects(values: Sequence[Any]) -> np.ndarray:
+def objects_of(values: Sequence[Any]) -> np.ndarray:
     """An object array; assigning all at once would take tuples of one length for a matrix."""
     objects = np.empty(len(values), dtype=object)
     for i, value in enumerate(values):
@@ -212,214 +207,10 @@ def _objects(values: Sequence[Any]) -> np.ndarray:
     return objects
 
 
-def _is_hashable(value: Any) -> bool:
+def is_hashable(value: Any) -> bool:
+    """Whether a value can be a label."""
     try:
         hash(value)
     except TypeError:
         return False
     return True
-
-
-def as_ids(array: np.ndarray, name: str) -> np.ndarray:
-    """Integers of any kind as an int32 or int64 array that compiled code takes."""
-    if array.dtype.kind == "u" and array.dtype.itemsize == 8 and array.size:
-        high = int(array.max())
-        if high >= 1 << 63:
-            raise GraphError(f"{name} holds {high}, which is over 63 bits.")
-    bits = 8 * array.dtype.itemsize - (array.dtype.kind == "i")
-    return np.require(array, np.int32 if bits <= 31 else np.int64, ["C", "ALIGNED"])
-
-
-def relabel_any(
-    src: Any, dst: Any, names: tuple[str, str] = ("src", "dst")
-) -> tuple[np.ndarray, np.ndarray, Labels]:
-    """Number the values that occur at the ends of edges; the values become labels.
-
-    Integers (floats without a fraction too), strings and dates are numbered in ascending order,
-    other hashable values as they first occur, edge by edge. ``src`` and ``dst`` are arrays or
-    polars series; ``names`` is what errors call them.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from evener.graph.labels import relabel_any
-    >>> src, dst, labels = relabel_any(np.array(["b", "a"]), np.array(["c", "b"]))
-    >>> src.tolist(), dst.tolist(), labels.array().tolist()
-    ([1, 0], [2, 1], ['a', 'b', 'c'])
-    """
-    if len(src) == 0:
-        return np.empty(0, np.int32), np.empty(0, np.int32), Labels(0)
-    src, dst = _plain(src, names[0]), _plain(dst, names[1])
-    if all(isinstance(end, np.ndarray) and end.dtype.kind == "i" for end in (src, dst)):
-        return relabel(src, dst)
-    return _number_sorted(src, dst, names) or _number_as_met(src, dst, names)
-
-
-def _plain(values: Any, name: str) -> Any:
-    """Whole numbers as an integer array; other values as they are, in an array or a series."""
-    if str(getattr(values, "dtype", None)) == "String":  # polars: spare it the way through objects
-        return values
-    array = np.asarray(values)
-    if array.dtype.kind == "O" and isinstance(array[0], int | np.integer):
-        array = _as_array(array.tolist())
-    if array.dtype.kind == "b":
-        raise GraphError(f"{name} holds booleans, which cannot name vertices.")
-    if array.dtype.kind == "f":
-        return _whole_numbers(array, name)
-    return as_ids(array, name) if array.dtype.kind in "iu" else array
-
-
-def _whole_numbers(array: np.ndarray, name: str) -> np.ndarray:
-    missing = np.isnan(array)
-    if missing.any():
-        raise GraphError(_no_value(name, int(np.argmax(missing))))
-    fits = (np.abs(array) < 2.0**63) & (np.trunc(array) == array)
-    if not fits.all():
-        raise GraphError(f"{name} holds {array[np.argmin(fits)]}, which is not a whole number.")
-    return array.astype(np.int64)
-
-
-def _number_sorted(
-    src: Any, dst: Any, names: tuple[str, str]
-) -> tuple[np.ndarray, np.ndarray, Labels] | None:
-    """Number strings, bytes and dates; None where the values are others."""
-    import polars as pl
-
-    try:
-        ends = [pl.Series("label", values) for values in (src, dst)]
-    except Exception:  # each mix of objects fails with an error of its own
-        return None
-    kind = ends[0].dtype
-    sortable = kind in (pl.String, pl.Binary, pl.Date, pl.Datetime("ms"), pl.Datetime("us"))
-    if not sortable or ends[1].dtype != kind:
-        return None
-    for end, name in zip(ends, names, strict=True):
-        if end.null_count():
-            raise GraphError(_no_value(name, end.is_null().arg_max()))
-    both = pl.concat(ends)
-    found = both.unique().sort()
-    dtype = pl.Int32 if len(found) < 1 << 31 else pl.Int64
-    numbered = pl.DataFrame([found, pl.int_range(len(found), dtype=dtype, eager=True)])
-    numbered.columns = ["label", "index"]
-    joined = both.to_frame().join(numbered, on="label", how="left", maintain_order="left")
-    index = joined["index"].to_numpy()
-    labels = Labels(len(found), values=_objects(found.to_list()))
-    return index[: len(src)], index[len(src) :], labels
-
-
-def _number_as_met(
-    src: Any, dst: Any, names: tuple[str, str]
-) -> tuple[np.ndarray, np.ndarray, Labels]:
-    table: dict[Any, int] = {}
-    index = np.empty((len(src), 2), np.int64)
-    for row, ends in enumerate(zip(_items(src), _items(dst), strict=True)):
-        for side, value in enumerate(ends):
-            if not _is_hashable(value):
-                raise GraphError(f"{names[side]} holds {value!r}, which is not hashable.")
-            if value not in table:
-                if _is_missing(value):
-                    raise GraphError(_no_value(names[side], row))
-                table[value] = len(table)
-            index[row, side] = table[value]
-    return as_ids(index[:, 0], names[0]), as_ids(index[:, 1], names[1]), Labels.of(list(table))
-
-
-def _items(values: Any) -> list[Any]:
-    """The values as Python objects; dates stay NumPy's, whose finest would turn into integers."""
-    return list(values) if values.dtype.kind in "mM" else values.tolist()
-
-
-def _is_missing(value: Any) -> bool:
-    try:
-        return value is None or bool(value != value)  # NaN and NaT differ from themselves
-    except TypeError:  # pandas.NA does not even say
-        return True
-
-
-def _no_value(name: str, row: int | None) -> str:
-    return f"{name} has no value in row {row}; every edge needs both ends."
-
-
-def relabel(src: np.ndarray, dst: np.ndarray) -> tuple[np.ndarray, np.ndarray, Labels]:
-    """Number the ids that occur, in ascending order; the ids become labels.
-
-    Takes int32 or int64 arrays. When the ids are exactly ``0..n-1`` the arrays come back as they
-    are.
-    """
-    if len(src) == 0:
-        return src, dst, Labels(0)
-    low, high = extent(src, dst)
-    span = high - low + 1
-    if span > _SPARSE_RANGE * 2 * len(src) + (1 << 16):
-        values = np.union1d(src, dst).astype(np.int64)
-        return _searched(src, values), _searched(dst, values), Labels.of(values)
-    present = np.zeros(span, np.uint8)
-    _mark(_chunks(len(src)), src, low, present)
-    _mark(_chunks(len(dst)), dst, low, present)
-    count = int(np.count_nonzero(present))
-    if count == span and low == 0:
-        return src, dst, Labels(count)
-    rank = np.cumsum(present, dtype=np.int32 if count < 1 << 31 else np.int64)
-    np.subtract(rank, 1, out=rank)
-    labels = Labels.of(np.flatnonzero(present) + low)
-    return _ranked(src, low, rank), _ranked(dst, low, rank), labels
-
-
-def extent(*arrays: np.ndarray) -> tuple[int, int]:
-    """The smallest and largest value over some non-empty arrays."""
-    bounds = []
-    for array in arrays:
-        chunks = _chunks(len(array))
-        out = np.empty((chunks, 2), array.dtype)
-        _extent(chunks, array, out)
-        bounds.append((int(out[:, 0].min()), int(out[:, 1].max())))
-    return min(low for low, _ in bounds), max(high for _, high in bounds)
-
-
-def _chunks(length: int) -> int:
-    return max(1, -(-length // _CHUNK))
-
-
-def _ranked(ids: np.ndarray, low: int, rank: np.ndarray) -> np.ndarray:
-    out = np.empty(len(ids), rank.dtype)
-    _look_up(_chunks(len(ids)), ids, low, rank, out)
-    return out
-
-
-def _searched(ids: np.ndarray, values: np.ndarray) -> np.ndarray:
-    out = np.empty(len(ids), np.int32 if len(values) < 1 << 31 else np.int64)
-    _search(_chunks(len(ids)), ids, values, out)
-    return out
-
-
-@parallel
-def _extent(chunk, array, out):
-    low = high = array[chunk * _CHUNK]
-    for i in range(chunk * _CHUNK, min((chunk + 1) * _CHUNK, len(array))):
-        low, high = min(low, array[i]), max(high, array[i])
-    out[chunk, 0], out[chunk, 1] = low, high
-
-
-@parallel
-def _mark(chunk, ids, low, present):
-    for i in range(chunk * _CHUNK, min((chunk + 1) * _CHUNK, len(ids))):
-        present[np.uint64(ids[i] - low)] = 1  # threads may store the same 1 twice: harmless
-
-
-@parallel
-def _look_up(chunk, ids, low, rank, out):
-    for i in range(chunk * _CHUNK, min((chunk + 1) * _CHUNK, len(ids))):
-        out[i] = rank[np.uint64(ids[i] - low)]
-
-
-@parallel
-def _search(chunk, ids, values, out):
-    for i in range(chunk * _CHUNK, min((chunk + 1) * _CHUNK, len(ids))):
-        first, last = 0, len(values) - 1
-        while first < last:
-            middle = (first + last) // 2
-            if values[middle] < ids[i]:
-                first = middle + 1
-            else:
-                last = middle
-        out[i] = first

@@ -20,7 +20,7 @@ from evener.graph.files.metis import neighbour_lines
 from evener.graph.files.note import Note
 from evener.graph.files.source import Source
 from evener.graph.files.target import replacing
-from evener.graph.labels import relabel
+from evener.graph.relabel import relabel
 
 _COMMENTS = (ord("#"), ord("%"))
 

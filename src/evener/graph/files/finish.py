@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from evener.errors import GraphFormatError
+from evener.graph.arguments import as_weights, extent
 from evener.graph.build import build_csr
-from evener.graph.csr import Graph, as_weights
+from evener.graph.csr import Graph
 from evener.graph.files.note import Note
 from evener.graph.files.source import Source
 from evener.graph.files.text import Rows, Rules, line_of_row
-from evener.graph.labels import Labels, extent, relabel_any
+from evener.graph.labels import Labels
+from evener.graph.relabel import relabel_any
 
 
 class UnknownDirectionError(GraphFormatError):

@@ -106,7 +106,5 @@ def neighbour_lines(graph: Graph, neighbours: np.ndarray) -> Iterator[bytes]:
             weights = graph._weights[starts[0] : starts[-1]].tolist()
             shown = [f"{v} {w}" for v, w in zip(shown, weights, strict=True)]
         base = starts[0]
-        lines = (
-            " ".join(shown[a - base : b - base]) for a, b in pairwise(starts)
-        )
+        lines = (" ".join(shown[a - base : b - base]) for a, b in pairwise(starts))
         yield ("\n".join(lines) + "\n").encode()

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from evener.graph.csr import WEIGHT_DTYPES, Graph
+from evener.graph.arguments import WEIGHT_DTYPES
+from evener.graph.csr import Graph
 from evener.graph.files.source import Source
 
 _MARK = b"evener: "

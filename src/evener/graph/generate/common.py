@@ -90,7 +90,9 @@ def require_build(
     """Refuse a graph that cannot fit, made by `build.build_csr` from arrays of edge ends."""
     arcs = num_edges if directed else 2 * num_edges
     ends = 2 * num_edges * build.index_dtype(num_vertices).itemsize
-    building = build.build_bytes(num_edges, num_vertices, None, not directed)
+    building = build.build_bytes(
+        num_edges, num_vertices, None, symmetric=not directed, combine=True
+    )
     require_memory(ends + max(building, _rows_bytes(num_vertices, arcs, weight)), what)
 
 

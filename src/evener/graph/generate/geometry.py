@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from evener import progress
-from evener.device import compiled, parallel, require_memory
+from evener.device import compiled, parallel, require_memory, sort_keys
 from evener.device.random import random_unit
 from evener.graph import build
 from evener.graph.csr import Graph
@@ -27,7 +27,6 @@ from evener.graph.generate.common import (
     seed_of,
     whole,
 )
-from evener.graph.generate.ordering import sort_keys
 from evener.graph.generate.weights import dtype_of, weight_range, weighted
 
 _CHUNK = 1 << 10  # points a thread takes at a time

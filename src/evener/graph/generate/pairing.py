@@ -12,13 +12,12 @@ from __future__ import annotations
 import numpy as np
 
 from evener import progress
-from evener.device import compiled, parallel
+from evener.device import compiled, parallel, sort_keys
 from evener.device.random import random_bits
 from evener.errors import GraphError
 from evener.graph import build
 from evener.graph.csr import Graph
 from evener.graph.generate.common import Stream, chunks_of, key_of, require_rows, seed_of, whole
-from evener.graph.generate.ordering import sort_keys
 from evener.graph.generate.weights import dtype_of, scaled, weight_range, weighted
 
 _MAX_TRIES = 1000  # random edges tried for one switch; half the edges suit unless n is tiny
