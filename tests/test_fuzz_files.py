@@ -112,13 +112,22 @@ def check(path) -> bool:
 
 def test_damaged_files(original, tmp_path):
     """Damage the file, or one of the files of a graph that has several."""
+    damage(original, tmp_path, range(ROUNDS))
+
+
+@pytest.mark.slow
+def test_many_damaged_files(original, tmp_path):
+    damage(original, tmp_path, range(ROUNDS, 10 * ROUNDS))
+
+
+def damage(original, tmp_path, numbers):
     refused = 0
-    for number in range(ROUNDS):
+    for number in numbers:
         rng = random.Random(f"{original.name} {number}")
         folder = tmp_path / str(number)
         folder.mkdir()
         refused += not check(damaged_copy(original, folder, rng))
-    assert refused > ROUNDS / 5
+    assert refused > len(numbers) / 5
 
 
 def damaged_copy(original, folder, rng):
