@@ -1,9 +1,14 @@
-"""The CPU's instructions behind `evener.device.atomic`, registered with Numba on import."""
+"""The CPU's instructions behind `evener.device.atomic`, registered with Numba on import.
+
+Order is relaxed ("monotonic"): an atomic protects its own element; what else must be visible is
+made so by the barriers between the stages of a kernel.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.typing import signature
 from numba.extending import intrinsic, overload
@@ -11,25 +16,124 @@ from numba.np.arrayobj import make_array
 
 from evener.device import atomic
 
+_ORDER = "monotonic"
+
+
+def _is_supported(array: Any) -> bool:
+    return isinstance(array, types.Array) and isinstance(array.dtype, types.Integer | types.Float)
+
+
+def _pointer(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
+    view = make_array(array_type)(context, builder, array)
+    return cgutils.get_item_pointer(context, builder, array_type, view, [index])
+
+
+def _update(instruction: Any, *, skips: str | None = None) -> Any:
+    """An intrinsic around one read-modify-write instruction.
+
+    ``instruction`` maps the element type to the name of the operation. ``skips`` compares the old
+    value with the new one: where that holds nothing would change, and a plain load, which costs a
+    twentieth of the instruction, answers.
+    """
+
+    @intrinsic
+    def update(typing: Any, array: Any, index: Any, value: Any) -> Any:
+        element = array.dtype
+
+        def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            position = context.cast(builder, args[1], sig.args[1], types.intp)
+            new = context.cast(builder, args[2], sig.args[2], element)
+            pointer = _pointer(context, builder, sig.args[0], args[0], position)
+            if skips is None:
+                return builder.atomic_rmw(instruction(element), pointer, new, _ORDER)
+            result = cgutils.alloca_once(builder, new.type)
+            old = builder.load_atomic(pointer, _ORDER, element.bitwidth // 8, typ=new.type)
+            builder.store(old, result)
+            if isinstance(element, types.Float):
+                unchanged = builder.fcmp_ordered(skips, old, new)
+            elif element.signed:
+                unchanged = builder.icmp_signed(skips, old, new)
+            else:
+                unchanged = builder.icmp_unsigned(skips, old, new)
+            with builder.if_then(builder.not_(unchanged)):
+                builder.store(
+                    builder.atomic_rmw(instruction(element), pointer, new, _ORDER), result
+                )
+            return builder.load(result)
+
+        return signature(element, array, index, value), generate
+
+    return update
+
+
+def _named(signed: str, unsigned: str, real: str) -> Any:
+    def name(element: Any) -> str:
+        if isinstance(element, types.Float):
+            return real
+        return signed if element.signed else unsigned
+
+    return name
+
+
+_fetch_add = _update(_named("add", "add", "fadd"))
+_fetch_min = _update(_named("min", "umin", "fmin"), skips="<=")
+_fetch_max = _update(_named("max", "umax", "fmax"), skips=">=")
+_fetch_set = _update(_named("xchg", "xchg", "xchg"))
+
 
 @intrinsic
-def _fetch_add(typing: Any, array: Any, index: Any, value: Any) -> Any:
-    if not isinstance(array.dtype, types.Integer):
-        return None
+def _compare_and_set(typing: Any, array: Any, index: Any, expected: Any, value: Any) -> Any:
     element = array.dtype
 
     def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        view = make_array(sig.args[0])(context, builder, args[0])
         position = context.cast(builder, args[1], sig.args[1], types.intp)
-        amount = context.cast(builder, args[2], sig.args[2], element)
-        pointer = cgutils.get_item_pointer(context, builder, sig.args[0], view, [position])
-        return builder.atomic_rmw("add", pointer, amount, "seq_cst")
+        old = context.cast(builder, args[2], sig.args[2], element)
+        new = context.cast(builder, args[3], sig.args[3], element)
+        pointer = _pointer(context, builder, sig.args[0], args[0], position)
+        bits = ir.IntType(element.bitwidth)
+        if isinstance(element, types.Float):  # the instruction compares bits
+            real = old.type
+            old, new = builder.bitcast(old, bits), builder.bitcast(new, bits)
+            pointer = builder.bitcast(pointer, bits.as_pointer())
+        found = builder.extract_value(builder.cmpxchg(pointer, old, new, _ORDER, _ORDER), 0)
+        return builder.bitcast(found, real) if isinstance(element, types.Float) else found
 
-    return signature(element, array, index, value), generate
+    return signature(element, array, index, expected, value), generate
+
+
+# Numba compares the names of an overload's arguments with those of the function it returns.
 
 
 @overload(atomic.add)
-def _add(array, index, value):  # Numba compares these names with the lambda's
-    if isinstance(array, types.Array) and isinstance(array.dtype, types.Integer):
-        return lambda array, index, value: _fetch_add(array, index, value)  # type: ignore[call-arg]
+def _add(array, index, value):
+    if _is_supported(array):
+        return lambda array, index, value: _fetch_add(array, index, value)
+    return None
+
+
+@overload(atomic.min)
+def _min(array, index, value):
+    if _is_supported(array):
+        return lambda array, index, value: _fetch_min(array, index, value)
+    return None
+
+
+@overload(atomic.max)
+def _max(array, index, value):
+    if _is_supported(array):
+        return lambda array, index, value: _fetch_max(array, index, value)
+    return None
+
+
+@overload(atomic.exchange)
+def _exchange(array, index, value):
+    if _is_supported(array):
+        return lambda array, index, value: _fetch_set(array, index, value)
+    return None
+
+
+@overload(atomic.cas)
+def _cas(array, index, expected, value):
+    if _is_supported(array):
+        return lambda array, index, expected, value: _compare_and_set(array, index, expected, value)
     return None

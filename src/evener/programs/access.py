@@ -1,0 +1,277 @@
+"""What functors touch: field × end of the edge × read, write or atomic, inferred from their text.
+
+The engine derives from it which values travel between devices, and the mistakes that only show on
+several devices are found when the class is made.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from evener.device import atomic
+from evener.errors import ProgramError
+from evener.programs.fields import Field
+from evener.programs.functors import Functor
+from evener.programs.stages import Use
+
+VERTICES = ("src", "dst", "v")
+PER_VERTEX = ("id", "degree")  # what s offers beside the fields, indexed by a vertex
+SINGLE = ("superstep", "num_vertices", "changed")
+OPERATIONS = {getattr(atomic, name): name for name in ("min", "max", "add", "cas", "exchange")}
+MERGE_OF = {"min": "min", "max": "max", "add": "sum"}
+
+
+@dataclass(frozen=True)
+class Access:
+    """One way in which a functor touches a field."""
+
+    field: str
+    place: str  # src, dst, v, or other: an index that is computed
+    kind: str  # read, write, or the name of an atomic
+    line: int
+
+
+@dataclass(frozen=True)
+class Accesses:
+    """All that a functor touches."""
+
+    fields: frozenset[Access]
+    offered: frozenset[str]  # of weight, id, degree, superstep, num_vertices, changed
+    singles: frozenset[str]  # parameters and scalars
+
+
+def infer(
+    program: str, functor: Functor, use: Use, fields: dict[str, Field], singles: set[str]
+) -> Accesses:
+    """Infer the accesses of a functor; ProgramError for what cannot be analysed or not be meant."""
+    return _Reader(program, functor, use, fields, singles).read()
+
+
+class _Reader(ast.NodeVisitor):
+    def __init__(
+        self, program: str, functor: Functor, use: Use, fields: dict[str, Field], singles: set[str]
+    ):
+        self.program, self.functor, self.use = program, functor, use
+        self.fields, self.singles = fields, singles
+        self.found: set[Access] = set()
+        self.offered: set[str] = set()
+        self.read_singles: set[str] = set()
+
+    def fail(self, what: str, node: ast.AST | None = None) -> NoReturn:
+        line = self.functor.line + (getattr(node, "lineno", 1) - 1 if node is not None else 0)
+        raise ProgramError(f"{self.program}.{self.functor.name}, line {line}: {what}.")
+
+    def read(self) -> Accesses:
+        definition = self._definition()
+        names = self.functor.parameters
+        if len(names) != len(self.use.arguments):
+            wanted = ", ".join(self.use.arguments)
+            self.fail(f"takes {len(names)} arguments; as {self.use.role} it needs ({wanted})")
+        self.places = dict(zip(names, self.use.arguments, strict=True))
+        self.state = next((n for n, place in self.places.items() if place == "s"), None)
+        self._add_aliases(definition)
+        for statement in definition.body:
+            self.visit(statement)
+        if self.use.returns and not _always_returns(definition.body):
+            self.fail("may end without returning a value", definition)
+        return Accesses(
+            frozenset(self.found), frozenset(self.offered), frozenset(self.read_singles)
+        )
+
+    def _definition(self) -> ast.FunctionDef:
+        try:
+            source = textwrap.dedent(inspect.getsource(self.functor.function))
+        except (OSError, TypeError):
+            self.fail("its text cannot be found; define programs in a file or a notebook cell")
+        definition = ast.parse(source).body[0]
+        if not isinstance(definition, ast.FunctionDef):
+            self.fail("is not a plain function")
+        return definition
+
+    def _add_aliases(self, definition: ast.FunctionDef) -> None:
+        """Names that are assigned once, from a vertex, stand for that vertex."""
+        assigned: dict[str, list[ast.expr | None]] = {}
+        for node in ast.walk(definition):
+            if isinstance(node, ast.Assign) and len(node.targets) == 1:
+                target = node.targets[0]
+                if isinstance(target, ast.Name):
+                    assigned.setdefault(target.id, []).append(node.value)
+                    continue
+            for name in ast.walk(node) if isinstance(node, ast.Assign) else ():
+                if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store):
+                    assigned.setdefault(name.id, []).append(None)
+            if isinstance(node, ast.AugAssign | ast.For | ast.NamedExpr):
+                for name in ast.walk(node.target):
+                    if isinstance(name, ast.Name):
+                        assigned.setdefault(name.id, []).append(None)
+        for name, values in assigned.items():
+            if name in self.places:
+                self.fail(f"assigns to its argument {name}", definition)
+            if len(values) == 1 and isinstance(values[0], ast.Name):
+                place = self.places.get(values[0].id)
+                if place in VERTICES:
+                    self.places[name] = place
+
+    # ---- the parts of the text ------------------------------------------------------------
+
+    def visit_FunctionDef(self, node: Any) -> None:
+        self.fail("defines a function inside", node)
+
+    visit_AsyncFunctionDef = visit_Lambda = visit_ClassDef = visit_FunctionDef
+
+    def visit_Call(self, node: ast.Call) -> None:
+        operation = self._atomic(node.func)
+        if operation is None:
+            self.generic_visit(node)
+            return
+        if len(node.args) < 3 or not self._is_state_attribute(node.args[0]):
+            self.fail(f"atomic.{operation} takes a field of s, a vertex and a value", node)
+        name = node.args[0].attr  # type: ignore[attr-defined]
+        self._touch(name, node.args[1], operation, node)
+        for argument in node.args[1:]:
+            self.visit(argument)
+
+    def visit_Subscript(self, node: ast.Subscript) -> None:
+        if not self._is_state_attribute(node.value):
+            self.generic_visit(node)
+            return
+        name = node.value.attr  # type: ignore[attr-defined]
+        kind = "read" if isinstance(node.ctx, ast.Load) else "write"
+        if name == "weight":
+            self._touch_weight(node, kind)
+            return
+        if name in PER_VERTEX:
+            if kind == "write":
+                self.fail(f"writes to s.{name}", node)
+            self.offered.add(name)
+        else:
+            self._touch(name, node.slice, kind, node)
+        self.visit(node.slice)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> None:
+        if isinstance(node.target, ast.Subscript) and self._is_state_attribute(node.target.value):
+            name = node.target.value.attr  # type: ignore[attr-defined]
+            self._touch(name, node.target.slice, "read", node)
+        self.generic_visit(node)
+
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        if not self._is_state_attribute(node):
+            self.generic_visit(node)
+            return
+        name = node.attr
+        if not isinstance(node.ctx, ast.Load):
+            self.fail(f"assigns to s.{name}", node)
+        if name in self.singles:
+            self.read_singles.add(name)
+        elif name in SINGLE:
+            self.offered.add(name)
+        elif name in self.fields or name in ("weight", *PER_VERTEX):
+            self.fail(f"s.{name} must be indexed", node)
+        else:
+            self._unknown(name, node)
+
+    def visit_Name(self, node: ast.Name) -> None:
+        place = self.places.get(node.id)
+        if place == "s":
+            self.fail(f"{node.id} can only be used as {node.id}.name", node)
+        if place == "edge":
+            self.fail(f"{node.id} can only be used as s.weight[{node.id}]", node)
+
+    # ---- what they mean -------------------------------------------------------------------
+
+    def _is_state_attribute(self, node: ast.AST) -> bool:
+        return (
+            isinstance(node, ast.Attribute)
+            and isinstance(node.value, ast.Name)
+            and self.state is not None
+            and node.value.id == self.state
+        )
+
+    def _atomic(self, node: ast.expr) -> str | None:
+        """The name of the atomic that an expression calls."""
+        try:
+            called = _resolve(node, self.functor.function)
+        except (KeyError, AttributeError):
+            return None
+        try:
+            return OPERATIONS.get(called)
+        except TypeError:  # not hashable, so none of ours
+            return None
+
+    def _touch_weight(self, node: ast.Subscript, kind: str) -> None:
+        index = node.slice
+        edge = isinstance(index, ast.Name) and self.places.get(index.id) == "edge"
+        if kind == "write" or not edge:
+            self.fail("s.weight can only be read, at the edge of the call", node)
+        self.offered.add("weight")
+
+    def _touch(self, name: str, index: ast.expr, kind: str, node: ast.AST) -> None:
+        field = self.fields.get(name)
+        if field is None:
+            self._unknown(name, node)
+        if isinstance(index, ast.Slice | ast.Tuple):
+            self.fail(f"s.{name} takes one vertex at a time", node)
+        place = self.places.get(index.id, "other") if isinstance(index, ast.Name) else "other"
+        if place not in VERTICES:
+            place = "other"
+            if not field.replicated:
+                self.fail(
+                    f"s.{name} is indexed by something other than the vertices of the call; "
+                    f"declare {name} with replicated=True",
+                    node,
+                )
+        self._check_merge(name, field, place, kind, node)
+        line = self.functor.line + getattr(node, "lineno", 1) - 1
+        self.found.add(Access(name, place, kind, line))
+
+    def _check_merge(self, name: str, field: Field, place: str, kind: str, node: ast.AST) -> None:
+        if kind in MERGE_OF and field.merge is not None and MERGE_OF[kind] != field.merge:
+            self.fail(f"atomic.{kind} on {name}, which merges by {field.merge!r}", node)
+        far = place == "other" or (place == "dst" and self.use.role == "f") or place == "src"
+        if kind != "read" and far and field.merge is None and field.follows is None:
+            self.fail(
+                f"writes {name} of a vertex that another device may own, but {name} has no merge",
+                node,
+            )
+
+    def _unknown(self, name: str, node: ast.AST) -> NoReturn:
+        known = ", ".join([*self.fields, *sorted(self.singles)]) or "nothing"
+        self.fail(f"s.{name} is not declared; the program declares {known}", node)
+
+
+def _resolve(node: ast.expr, function: Any) -> Any:
+    """The object that a dotted name stands for where the function was defined."""
+    if isinstance(node, ast.Attribute):
+        return getattr(_resolve(node.value, function), node.attr)
+    if not isinstance(node, ast.Name):
+        raise KeyError
+    closure = inspect.getclosurevars(function)
+    for scope in (closure.nonlocals, closure.globals, closure.builtins):
+        if node.id in scope:
+            return scope[node.id]
+    raise KeyError
+
+
+def _always_returns(body: list[ast.stmt]) -> bool:
+    """Whether every way through the statements ends in a return with a value."""
+    for statement in body:
+        if isinstance(statement, ast.Return):
+            return statement.value is not None
+        if (
+            isinstance(statement, ast.If)
+            and statement.orelse
+            and _always_returns(statement.body)
+            and _always_returns(statement.orelse)
+        ):
+            return True
+        if (
+            isinstance(statement, ast.While)
+            and isinstance(statement.test, ast.Constant)
+            and statement.test.value
+        ):
+            return True
+    return False

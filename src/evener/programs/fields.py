@@ -1,0 +1,152 @@
+"""What a program keeps: a field for each vertex, parameters of a run, scalars of a superstep."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from evener.errors import ProgramError
+
+MERGES = ("min", "max", "sum", "any")
+
+
+class _Kind:
+    """A dtype that only the graph decides; compare by identity."""
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+VERTEX = _Kind("VERTEX")
+"""As dtype of a field: the global index of a vertex, in the width of the graph's ids."""
+
+WEIGHT = _Kind("WEIGHT")
+"""As dtype of a field: what sums of the graph's weights need, int64 for integers."""
+
+
+class Vertex:
+    """Annotation of a parameter of ``start``: callers give labels, ``start`` receives indices."""
+
+
+class _Declared:
+    """A thing declared in the body of a program; it learns its name when the class is made."""
+
+    name = "?"
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+
+class Field(_Declared):
+    """One value for each vertex.
+
+    Parameters
+    ----------
+    dtype
+        A NumPy dtype, `VERTEX` or `WEIGHT`.
+    fill
+        The value at the start of a run; by default the neutral value of ``merge``, else 0.
+    merge
+        How two values of one vertex combine: ``"min"``, ``"max"``, ``"sum"``, ``"any"`` (one of
+        them, whichever), or None if only one place writes a vertex.
+    follows
+        The field that leads this one: this value counts only where its writer's leader won.
+    replicated
+        Whether every device holds the whole field, so that it can be indexed by any vertex.
+    missing
+        What users see where the value is still ``fill``: -1 or infinity, say.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from evener.programs.fields import Field
+    >>> Field(np.int32, merge="min").initial(np.dtype(np.int32))
+    2147483647
+    """
+
+    def __init__(
+        self,
+        dtype: Any,
+        fill: Any = None,
+        merge: str | None = None,
+        follows: Field | None = None,
+        replicated: bool = False,
+        missing: Any = None,
+    ):
+        if merge is not None and merge not in MERGES:
+            allowed = ", ".join(map(repr, MERGES))
+            raise ProgramError(f"a field merges by {merge!r}; it must be one of {allowed} or None.")
+        if follows is not None and not isinstance(follows, Field):
+            raise ProgramError(
+                f"a field follows {follows!r}; it must be a field declared above it."
+            )
+        self.dtype = dtype_of(dtype, "a field")
+        self.fill = fill
+        self.merge = merge
+        self.follows = follows
+        self.replicated = replicated
+        self.missing = missing
+
+    def initial(self, dtype: np.dtype) -> Any:
+        """The value that vertices start with, in the dtype that this graph gives the field."""
+        if self.fill is not None:
+            return self.fill
+        return neutral(self.merge, dtype)
+
+
+class Param(_Declared):
+    """A parameter of a run, the same everywhere; functors read it as ``s.name``."""
+
+    def __init__(self, dtype: Any, default: Any):
+        self.dtype = dtype_of(dtype, "a parameter")
+        self.default = default
+
+
+class Scalar(_Declared):
+    """One value for the whole graph that a ``reduce`` stage writes and functors read."""
+
+    def __init__(self, dtype: Any, merge: str):
+        if merge not in MERGES:
+            allowed = ", ".join(map(repr, MERGES))
+            raise ProgramError(f"a scalar merges by {merge!r}; it must be one of {allowed}.")
+        self.dtype = dtype_of(dtype, "a scalar")
+        self.merge = merge
+
+
+def dtype_of(dtype: Any, what: str) -> Any:
+    """A NumPy dtype of 32 or 64 bits or bool, or one of the kinds above."""
+    if dtype is VERTEX or dtype is WEIGHT:
+        return dtype
+    try:
+        found = np.dtype(dtype)
+    except TypeError:
+        raise ProgramError(f"{what} is of type {dtype!r}, which is no dtype.") from None
+    if found.kind not in "iufb" or (found.kind != "b" and found.itemsize not in (4, 8)):
+        raise ProgramError(
+            f"{what} is of type {found}; it must be bool or an integer or float of 32 or 64 bits."
+        )
+    return found
+
+
+def neutral(merge: str | None, dtype: np.dtype) -> Any:
+    """The value that changes nothing when merged.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from evener.programs.fields import neutral
+    >>> neutral("min", np.dtype(np.float32)), neutral("sum", np.dtype(np.int64))
+    (inf, 0)
+    """
+    if merge in ("min", "max"):
+        if dtype.kind == "f":
+            return np.inf if merge == "min" else -np.inf
+        if dtype.kind == "b":
+            return merge == "min"
+        limits = np.iinfo(dtype)
+        return int(limits.max) if merge == "min" else int(limits.min)
+    return dtype.type(0).item()

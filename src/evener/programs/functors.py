@@ -1,0 +1,60 @@
+"""Functors: the small functions of a program that run for vertices and edges."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from evener.errors import ProgramError
+
+
+class Functor:
+    """A static function of a program, known by its name so that a subclass may override it.
+
+    Call it to run its text as plain Python, as the interpreted device does.
+    """
+
+    def __init__(self, function: Callable[..., Any]):
+        functools.update_wrapper(self, function)
+        self.function = function
+        self.name = function.__name__
+
+    def __call__(self, *args: Any) -> Any:
+        return self.function(*args)
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of the arguments."""
+        return tuple(inspect.signature(self.function).parameters)
+
+    @property
+    def line(self) -> int:
+        """The line on which the functor begins in its file."""
+        return self.function.__code__.co_firstlineno
+
+    def __repr__(self) -> str:
+        return f"<functor {self.function.__qualname__}>"
+
+
+def functor(function: Callable[..., Any]) -> Functor:
+    """Mark a function in the body of a program as one that runs on the devices.
+
+    It is a static function: its arguments are those of the stage that uses it, and ``s``, which
+    offers fields, parameters and scalars.
+
+    Examples
+    --------
+    >>> from evener.programs.functors import functor
+    >>> @functor
+    ... def unreached(dst, s):
+    ...     return s.depth[dst] < 0
+    >>> unreached.parameters
+    ('dst', 's')
+    """
+    if isinstance(function, staticmethod):
+        function = function.__func__
+    if not inspect.isfunction(function):
+        raise ProgramError(f"functor was applied to {function!r}; it takes a plain function.")
+    return Functor(function)

@@ -1,0 +1,185 @@
+"""`Program`: a class whose body declares fields, functors and a loop of stages.
+
+Nothing here runs a program. Making the class collects and checks what its body declares; an
+engine reads the outcome, `Program.declaration`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from evener.errors import ProgramError
+from evener.programs.access import Accesses, infer
+from evener.programs.fields import VERTEX, Field, Param, Scalar, Vertex
+from evener.programs.functors import Functor
+from evener.programs.stages import (
+    Advance,
+    Backwards,
+    Compute,
+    Filter,
+    Reduce,
+    Repeat,
+    Stage,
+    walk,
+)
+
+RUN_OPTIONS = (
+    "device", "partition", "exchange", "direction", "schedule", "memory_limit", "preallocate",
+    "device_arrays",
+)  # fmt: skip
+RESERVED = (
+    "count", "index", "id", "graph", "stats", "trace", "top", "explain", "weight", "degree",
+    "superstep", "num_vertices", "changed", *RUN_OPTIONS,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """All that a program declares, checked."""
+
+    name: str
+    fields: dict[str, Field]
+    params: dict[str, Param]
+    scalars: dict[str, Scalar]
+    functors: dict[str, Functor]
+    loop: tuple[Stage, ...]
+    accesses: dict[tuple[str, str], Accesses] = field(default_factory=dict)  # name, role
+    start_parameters: dict[str, inspect.Parameter] = field(default_factory=dict)
+    vertex_parameters: frozenset[str] = frozenset()
+
+    @property
+    def uses_weights(self) -> bool:
+        """Whether a functor reads the weight of an edge."""
+        return any("weight" in found.offered for found in self.accesses.values())
+
+    def touched(self, stage: Stage) -> list[Accesses]:
+        """What the functors of one stage touch."""
+        return [self.accesses[use.name, use.role] for use in stage.uses()]
+
+
+class Program:
+    """The base of all programs.
+
+    A body declares fields, parameters and scalars, functors, ``start`` and ``loop``; see the
+    README for an example. ``start`` runs once on the host: it may assign fields
+    (``self.depth[source] = 0``, ``self.rank[:] = 1``) and returns the first frontier, a sequence
+    of indices, or None for all vertices.
+    """
+
+    declaration: ClassVar[Declaration]
+    loop: ClassVar[Any] = ()
+
+    def __init_subclass__(cls, abstract: bool = False, **options: Any):
+        super().__init_subclass__(**options)
+        if not abstract:
+            cls.declaration = _declare(cls)
+
+    def start(self) -> Any:
+        """Set up a run; the first frontier is all vertices unless a program says else."""
+        return None
+
+
+def _declare(cls: type[Program]) -> Declaration:
+    members: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        members.update(vars(base))
+
+    def of(kind: type) -> dict[str, Any]:
+        return {name: value for name, value in members.items() if isinstance(value, kind)}
+
+    loop = cls.loop if isinstance(cls.loop, tuple) else (cls.loop,)
+    start = inspect.signature(cls.start).parameters
+    parameters = {name: p for name, p in start.items() if name != "self"}
+    declaration = Declaration(
+        cls.__name__, of(Field), of(Param), of(Scalar), of(Functor), loop,
+        start_parameters=parameters,
+        vertex_parameters=frozenset(n for n, p in parameters.items() if _is_vertex(p.annotation)),
+    )  # fmt: skip
+    _check_names(declaration)
+    _check_loop(declaration)
+    _infer_accesses(declaration)
+    return declaration
+
+
+def _is_vertex(annotation: Any) -> bool:
+    """Whether an annotation is `Vertex`, written out or, under future annotations, as text."""
+    if isinstance(annotation, str):
+        return annotation.rsplit(".", 1)[-1] == "Vertex"
+    return annotation is Vertex
+
+
+def _check_names(d: Declaration) -> None:
+    for name in [*d.fields, *d.params, *d.scalars, *d.start_parameters]:
+        if name in RESERVED or name.startswith(("to_", "_")):
+            raise ProgramError(f"{d.name}.{name}: that name is reserved; choose another.")
+    for name in d.start_parameters.keys() & (d.fields.keys() | d.scalars.keys()):
+        raise ProgramError(f"{d.name}.{name} is both declared and an argument of start.")
+    for name, field in d.fields.items():
+        leader = field.follows
+        if leader is not None and not any(leader is other for other in d.fields.values()):
+            raise ProgramError(f"{d.name}.{name} follows a field that the program does not have.")
+        if leader is not None and leader.follows is not None:
+            raise ProgramError(f"{d.name}.{name} follows {leader.name}, which itself follows.")
+        if leader is not None and leader.merge not in ("min", "max"):
+            raise ProgramError(
+                f"{d.name}.{name} follows {leader.name}, which must merge by 'min' or 'max'."
+            )
+        if field.dtype is VERTEX and field.merge == "sum":
+            raise ProgramError(f"{d.name}.{name} holds vertices; they cannot be summed.")
+
+
+def _check_loop(d: Declaration) -> None:
+    if not d.loop:
+        raise ProgramError(f"{d.name} has no loop; set loop = repeat(…).")
+    for stage in d.loop:
+        if not isinstance(stage, Stage):
+            raise ProgramError(f"{d.name}.loop holds {stage!r}, which is not a stage.")
+    recorded = False
+    for stage in walk(d.loop):
+        if isinstance(stage, Repeat):
+            recorded = recorded or stage.record
+            if stage.order is not None:
+                _require(d, stage.order.field, d.fields, "nearest orders by")
+                _require(d, stage.order.delta, d.params, "nearest has as delta")
+                if len(stage.stages) != 1 or not isinstance(stage.stages[0], Advance):
+                    raise ProgramError(
+                        f"{d.name}: a repeat with order= holds exactly one advance stage."
+                    )
+            _require(d, stage.max_supersteps, d.params, "max_supersteps is")
+        elif isinstance(stage, Backwards) and not recorded:
+            raise ProgramError(f"{d.name}: backwards needs a repeat with record=True before it.")
+        elif isinstance(stage, Reduce):
+            _require(d, stage.into, d.scalars, "reduce goes into")
+    _check_edge_frontiers(d, d.loop)
+
+
+def _require(d: Declaration, value: Any, declared: dict[str, Any], what: str) -> None:
+    if isinstance(value, Field | Param | Scalar) and not any(
+        value is other for other in declared.values()
+    ):
+        raise ProgramError(f"{d.name}: {what} something that the program does not declare.")
+
+
+def _check_edge_frontiers(d: Declaration, stages: tuple[Stage, ...]) -> None:
+    """An advance that emits edges must be followed by a stage over edges, or end the superstep."""
+    for stage, after in zip(stages, (*stages[1:], None), strict=True):
+        if isinstance(stage, Repeat | Backwards):
+            _check_edge_frontiers(d, stage.stages)
+        elif isinstance(stage, Advance) and stage.emit == "edges" and after is not None:
+            if not isinstance(after, Filter | Compute | Advance):
+                raise ProgramError(
+                    f"{d.name}: {type(after).__name__.lower()} cannot take a frontier of edges."
+                )
+
+
+def _infer_accesses(d: Declaration) -> None:
+    singles = {*d.params, *d.scalars}
+    for stage in walk(d.loop):
+        for use in stage.uses():
+            found = d.functors.get(use.name)
+            if found is None:
+                raise ProgramError(f"{d.name} has no functor {use.name}.")
+            if (use.name, use.role) not in d.accesses:
+                d.accesses[use.name, use.role] = infer(d.name, found, use, d.fields, singles)

@@ -1,0 +1,295 @@
+"""The stages of a program's loop; each takes the frontier of the one before it.
+
+Stages are data. They keep the *names* of functors and resolve them on the class that runs, so that
+a subclass may override a functor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from evener.errors import ProgramError
+from evener.programs.fields import Field, Param, Scalar
+from evener.programs.functors import Functor
+
+__all__ = [
+    "advance", "backwards", "compute", "edges", "filter", "gather", "nearest", "reduce", "repeat",
+]  # fmt: skip
+
+EDGE_ARGUMENTS = ("src", "dst", "edge", "s")
+VERTEX_ARGUMENTS = ("v", "s")
+
+
+@dataclass(frozen=True)
+class Use:
+    """A functor as a stage uses it: its name, and what its arguments stand for."""
+
+    name: str
+    arguments: tuple[str, ...]
+    returns: bool
+    role: str = "f"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What all stages have: whether they run over the frontier or over all vertices."""
+
+    over_all: bool
+
+    def uses(self) -> Iterator[Use]:
+        """The functors of the stage."""
+        yield from ()
+
+
+@dataclass(frozen=True)
+class Advance(Stage):
+    """Visit the out-edges of the frontier."""
+
+    functor: str
+    where: str | None
+    emit: str
+    idempotent: bool | str
+
+    def uses(self) -> Iterator[Use]:
+        yield Use(self.functor, EDGE_ARGUMENTS, True)
+        if self.where is not None:
+            yield Use(self.where, ("dst", "s"), True, "where")
+
+
+@dataclass(frozen=True)
+class Filter(Stage):
+    """Keep a part of the frontier."""
+
+    functor: str
+
+    def uses(self) -> Iterator[Use]:
+        yield Use(self.functor, VERTEX_ARGUMENTS, True)
+
+
+@dataclass(frozen=True)
+class Compute(Stage):
+    """Do something at each vertex of the frontier."""
+
+    functor: str
+
+    def uses(self) -> Iterator[Use]:
+        yield Use(self.functor, VERTEX_ARGUMENTS, False)
+
+
+@dataclass(frozen=True)
+class Gather(Stage):
+    """Combine values over the in-edges of each vertex of the frontier."""
+
+    functor: str
+    combine: str
+    apply: str
+    asynchronous: bool
+
+    @property
+    def combine_is_functor(self) -> bool:
+        """Whether the combination is the program's own function."""
+        return self.combine.startswith("@")
+
+    def uses(self) -> Iterator[Use]:
+        yield Use(self.functor, EDGE_ARGUMENTS, True)
+        yield Use(self.apply, ("v", "total", "s"), True, "apply")
+        if self.combine_is_functor:
+            yield Use(self.combine[1:], ("a", "b"), True, "combine")
+
+
+@dataclass(frozen=True)
+class Edges(Stage):
+    """Visit all edges, or a slice of each neighbour list."""
+
+    functor: str
+    neighbours: tuple[int, int | None] | None
+    where: str | None
+
+    def uses(self) -> Iterator[Use]:
+        yield Use(self.functor, EDGE_ARGUMENTS, True)
+        if self.where is not None:
+            yield Use(self.where, ("src", "s"), True, "where")
+
+
+@dataclass(frozen=True)
+class Reduce(Stage):
+    """Reduce a value over the frontier into a scalar."""
+
+    functor: str
+    op: str
+    into: Scalar
+
+    def uses(self) -> Iterator[Use]:
+        yield Use(self.functor, VERTEX_ARGUMENTS, True)
+
+
+@dataclass(frozen=True)
+class Nearest:
+    """An order of the frontier: buckets of width ``delta`` of a field, nearest first."""
+
+    field: Field
+    delta: float | Param
+
+
+@dataclass(frozen=True)
+class Repeat(Stage):
+    """A loop."""
+
+    stages: tuple[Stage, ...]
+    until: str | None
+    max_supersteps: int | Param | None
+    order: Nearest | None
+    record: bool
+
+    def uses(self) -> Iterator[Use]:
+        if self.until is not None:
+            yield Use(self.until, ("s",), True, "until")
+
+
+@dataclass(frozen=True)
+class Backwards(Stage):
+    """The recorded frontiers from last to first."""
+
+    stages: tuple[Stage, ...]
+
+
+def advance(
+    f: Functor,
+    where: Functor | None = None,
+    emit: str = "vertices",
+    idempotent: bool | str = "auto",
+    *,
+    over: str = "frontier",
+) -> Advance:
+    """Call ``f(src, dst, edge, s) -> bool`` for the out-edges of the frontier.
+
+    The new frontier is the set of ``dst`` for which some call returned True, or of the edges with
+    ``emit="edges"``. ``where(dst, s)`` only saves work: it may turn from true to false within a
+    superstep and never back.
+    """
+    if emit not in ("vertices", "edges"):
+        raise ProgramError(f"advance emits {emit!r}; it must be 'vertices' or 'edges'.")
+    if idempotent not in (True, False, "auto"):
+        raise ProgramError(f"idempotent is {idempotent!r}; it must be True, False or 'auto'.")
+    return Advance(_over_all(over), _name(f), _optional(where), emit, idempotent)
+
+
+def filter(f: Functor, *, over: str = "frontier") -> Filter:
+    """Keep the vertices of the frontier for which ``f(v, s)`` returns True."""
+    return Filter(_over_all(over), _name(f))
+
+
+def compute(f: Functor, *, over: str = "frontier") -> Compute:
+    """Call ``f(v, s)`` for each vertex; the frontier stays as it is."""
+    return Compute(_over_all(over), _name(f))
+
+
+def gather(
+    f: Functor,
+    combine: str | Functor,
+    apply: Functor,
+    asynchronous: bool = False,
+    *,
+    over: str = "frontier",
+) -> Gather:
+    """Combine ``f(src, dst, edge, s)`` over the in-edges of each vertex, then ``apply``.
+
+    ``combine`` is ``"sum"``, ``"min"``, ``"max"`` or ``"any"``, or a functor ``(a, b) -> value``;
+    with a functor, vertices without in-edges are passed over, otherwise their total is the
+    neutral value. The new frontier holds the vertices whose ``apply(v, total, s)`` returned True.
+    ``asynchronous`` lets values written by ``apply`` be seen at once.
+    """
+    if isinstance(combine, Functor):
+        combine = f"@{combine.name}"
+    elif combine not in ("sum", "min", "max", "any"):
+        raise ProgramError(
+            f"gather combines by {combine!r}; it must be 'sum', 'min', 'max', 'any' or a functor."
+        )
+    return Gather(_over_all(over), _name(f), combine, _name(apply), bool(asynchronous))
+
+
+def edges(
+    f: Functor, neighbours: tuple[int, int | None] | None = None, where: Functor | None = None
+) -> Edges:
+    """Call ``f(src, dst, edge, s) -> bool`` for all edges; ``s.changed`` tells if one was True.
+
+    ``neighbours=(first, last)`` takes a slice of each neighbour list, ``where(src, s)`` leaves
+    whole lists out. The frontier stays as it is.
+    """
+    if neighbours is not None:
+        first, last = neighbours
+        if first < 0 or (last is not None and last < first):
+            raise ProgramError(f"neighbours is {neighbours!r}; it must be a slice (first, last).")
+    return Edges(True, _name(f), neighbours, _optional(where))
+
+
+def reduce(f: Functor, op: str, into: Scalar, *, over: str = "frontier") -> Reduce:
+    """Reduce ``f(v, s)`` over the frontier of all devices into a scalar."""
+    if not isinstance(into, Scalar):
+        raise ProgramError(f"reduce goes into {into!r}; it must be a Scalar of the program.")
+    if op != into.merge:
+        raise ProgramError(f"reduce by {op!r} goes into a scalar that merges by {into.merge!r}.")
+    return Reduce(_over_all(over), _name(f), op, into)
+
+
+def repeat(
+    *stages: Stage,
+    until: Functor | None = None,
+    max_supersteps: int | Param | None = None,
+    order: Nearest | None = None,
+    record: bool = False,
+) -> Repeat:
+    """Repeat stages until the frontier is empty, ``until(s)`` holds, or the limit is reached."""
+    if isinstance(max_supersteps, int) and max_supersteps < 0:
+        raise ProgramError(f"max_supersteps is {max_supersteps}; it cannot be negative.")
+    if order is not None and not isinstance(order, Nearest):
+        raise ProgramError(f"order is {order!r}; it must be nearest(field, delta).")
+    body = _stages(stages, "repeat")
+    return Repeat(False, body, _optional(until), max_supersteps, order, bool(record))
+
+
+def backwards(*stages: Stage) -> Backwards:
+    """Replay the recorded frontiers from last to first; ``s.superstep`` is that of the record."""
+    return Backwards(False, _stages(stages, "backwards"))
+
+
+def nearest(field: Field, delta: float | Param) -> Nearest:
+    """Order the frontier by a field, in buckets of width ``delta``, nearest first."""
+    if not isinstance(field, Field):
+        raise ProgramError(f"nearest orders by {field!r}; it must be a Field of the program.")
+    return Nearest(field, delta)
+
+
+def walk(stages: tuple[Stage, ...]) -> Iterator[Stage]:
+    """All stages, those inside loops too."""
+    for stage in stages:
+        yield stage
+        if isinstance(stage, Repeat | Backwards):
+            yield from walk(stage.stages)
+
+
+def _stages(stages: tuple[Any, ...], where: str) -> tuple[Stage, ...]:
+    if not stages:
+        raise ProgramError(f"{where} has no stages.")
+    for stage in stages:
+        if not isinstance(stage, Stage):
+            raise ProgramError(f"{where} holds {stage!r}, which is not a stage.")
+    return stages
+
+
+def _name(f: Any) -> str:
+    if not isinstance(f, Functor):
+        raise ProgramError(f"a stage was given {f!r}; it takes a function marked @functor.")
+    return f.name
+
+
+def _optional(f: Any) -> str | None:
+    return None if f is None else _name(f)
+
+
+def _over_all(over: str) -> bool:
+    if over not in ("frontier", "all"):
+        raise ProgramError(f"over is {over!r}; it must be 'frontier' or 'all'.")
+    return over == "all"
