@@ -108,13 +108,13 @@ class _Reader(ast.NodeVisitor):
                 for name in ast.walk(node.target):
                     if isinstance(name, ast.Name):
                         assigned.setdefault(name.id, []).append(None)
-        for name, values in assigned.items():
-            if name in self.places:
-                self.fail(f"assigns to its argument {name}", definition)
+        for local, values in assigned.items():
+            if local in self.places:
+                self.fail(f"assigns to its argument {local}", definition)
             if len(values) == 1 and isinstance(values[0], ast.Name):
                 place = self.places.get(values[0].id)
                 if place in VERTICES:
-                    self.places[name] = place
+                    self.places[local] = place
 
     # ---- the parts of the text ------------------------------------------------------------
 

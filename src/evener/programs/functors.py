@@ -22,6 +22,7 @@ class Functor:
         self.name = function.__name__
 
     def __call__(self, *args: Any) -> Any:
+        """Run the text as plain Python."""
         return self.function(*args)
 
     @property

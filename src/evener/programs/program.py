@@ -116,8 +116,8 @@ def _check_names(d: Declaration) -> None:
             raise ProgramError(f"{d.name}.{name}: that name is reserved; choose another.")
     for name in d.start_parameters.keys() & (d.fields.keys() | d.scalars.keys()):
         raise ProgramError(f"{d.name}.{name} is both declared and an argument of start.")
-    for name, field in d.fields.items():
-        leader = field.follows
+    for name, declared in d.fields.items():
+        leader = declared.follows
         if leader is not None and not any(leader is other for other in d.fields.values()):
             raise ProgramError(f"{d.name}.{name} follows a field that the program does not have.")
         if leader is not None and leader.follows is not None:
@@ -126,7 +126,7 @@ def _check_names(d: Declaration) -> None:
             raise ProgramError(
                 f"{d.name}.{name} follows {leader.name}, which must merge by 'min' or 'max'."
             )
-        if field.dtype is VERTEX and field.merge == "sum":
+        if declared.dtype is VERTEX and declared.merge == "sum":
             raise ProgramError(f"{d.name}.{name} holds vertices; they cannot be summed.")
 
 
@@ -167,11 +167,14 @@ def _check_edge_frontiers(d: Declaration, stages: tuple[Stage, ...]) -> None:
     for stage, after in zip(stages, (*stages[1:], None), strict=True):
         if isinstance(stage, Repeat | Backwards):
             _check_edge_frontiers(d, stage.stages)
-        elif isinstance(stage, Advance) and stage.emit == "edges" and after is not None:
-            if not isinstance(after, Filter | Compute | Advance):
-                raise ProgramError(
-                    f"{d.name}: {type(after).__name__.lower()} cannot take a frontier of edges."
-                )
+        elif (
+            isinstance(stage, Advance)
+            and stage.emit == "edges"
+            and not isinstance(after, Filter | Compute | Advance | None)
+        ):
+            raise ProgramError(
+                f"{d.name}: {type(after).__name__.lower()} cannot take a frontier of edges."
+            )
 
 
 def _infer_accesses(d: Declaration) -> None:

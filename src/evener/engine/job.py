@@ -1,0 +1,134 @@
+"""A job: one program on one graph with its parameters, ready for a device to run.
+
+A device reads the declaration and the graph, changes the arrays of `Job.fields` in place, writes
+`Job.scalars` and `Job.stats`, and returns nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from evener.errors import GraphError, ProgramError
+from evener.graph.csr import Graph
+from evener.programs.fields import VERTEX, WEIGHT, Field, Param
+from evener.programs.program import Declaration, Program
+
+
+@dataclass
+class Job:
+    """A run that is set up but not started."""
+
+    program: type[Program]
+    graph: Graph
+    params: dict[str, Any]
+    fields: dict[str, np.ndarray]
+    frontier: np.ndarray | None  # ascending indices, None: all vertices
+    scalars: dict[str, Any] = field(default_factory=dict)
+    stats: dict[str, Any] = field(default_factory=dict)
+    trace: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def declaration(self) -> Declaration:
+        """What the program declares."""
+        return self.program.declaration
+
+    def value_of(self, given: Any) -> Any:
+        """A number that a stage was given, or the value of the parameter that it names."""
+        return self.params[given.name] if isinstance(given, Param) else given
+
+
+def set_up(program: type[Program], graph: Graph, parameters: dict[str, Any]) -> Job:
+    """Allocate the fields, check the parameters and call the program's ``start``."""
+    if not (isinstance(program, type) and issubclass(program, Program)):
+        raise ProgramError(f"run takes a subclass of Program, not {program!r}.")
+    d = program.declaration
+    if d.uses_weights and graph._weights is None:
+        raise GraphError(f"{d.name} needs weights, but the graph has none.")
+    arguments = _start_arguments(d, graph, parameters)
+    params = {name: _param(d, p, parameters) for name, p in d.params.items()}
+    _refuse_unknown(d, parameters)
+    instance = program.__new__(program)
+    fields = {name: _allocate(f, graph) for name, f in d.fields.items()}
+    for name, value in {**fields, **params}.items():
+        setattr(instance, name, value)
+    instance.graph, instance.num_vertices = graph, graph.num_vertices  # type: ignore[attr-defined]
+    frontier = _frontier(d, graph, instance.start(**arguments))
+    for name, array in fields.items():
+        if getattr(instance, name) is not array:
+            raise ProgramError(
+                f"{d.name}.start replaces self.{name}; assign to its elements (self.{name}[:] = …)."
+            )
+    return Job(program, graph, params, fields, frontier)
+
+
+def field_dtype(kind: Any, graph: Graph) -> np.dtype:
+    """The dtype that a field has on this graph."""
+    if kind is VERTEX:
+        return graph._indices.dtype
+    if kind is WEIGHT:
+        weights = graph._weights
+        if weights is None or weights.dtype.kind == "i":
+            return np.dtype(np.int64)
+        return weights.dtype
+    return kind
+
+
+def _allocate(declared: Field, graph: Graph) -> np.ndarray:
+    dtype = field_dtype(declared.dtype, graph)
+    return np.full(graph.num_vertices, declared.initial(dtype), dtype)
+
+
+def _start_arguments(d: Declaration, graph: Graph, parameters: dict[str, Any]) -> dict[str, Any]:
+    arguments = {}
+    for name, parameter in d.start_parameters.items():
+        if name in parameters:
+            value = parameters[name]
+            arguments[name] = graph.index_of(value) if name in d.vertex_parameters else value
+        elif parameter.default is parameter.empty:
+            raise ProgramError(f"{d.name} needs {name}=.")
+    return arguments
+
+
+def _param(d: Declaration, declared: Param, parameters: dict[str, Any]) -> Any:
+    value = parameters.get(declared.name, declared.default)
+    dtype = declared.dtype
+    if dtype is VERTEX or dtype is WEIGHT:
+        raise ProgramError(f"{d.name}.{declared.name}: a parameter has a plain dtype.")
+    try:
+        converted = dtype.type(value)
+    except (TypeError, ValueError, OverflowError):
+        raise ProgramError(f"{d.name}: {declared.name} is {value!r}; expected {dtype}.") from None
+    if dtype.kind in "iub" and converted != value:
+        raise ProgramError(f"{d.name}: {declared.name} is {value!r}; expected {dtype}.")
+    return converted
+
+
+def _refuse_unknown(d: Declaration, parameters: dict[str, Any]) -> None:
+    known = [*d.start_parameters, *d.params]
+    for name in parameters:
+        if name not in known:
+            takes = ", ".join(known) or "no parameters"
+            raise ProgramError(f"{d.name} has no parameter {name!r}; it takes {takes}.")
+
+
+def _frontier(d: Declaration, graph: Graph, returned: Any) -> np.ndarray | None:
+    """The set that ``start`` returned, in ascending order."""
+    if returned is None:
+        return None
+    flat = [np.atleast_1d(np.asarray(part, dtype=np.int64)) for part in _parts(returned)]
+    found = np.unique(np.concatenate(flat)) if flat else np.empty(0, np.int64)
+    if len(found) and (found[0] < 0 or found[-1] >= graph.num_vertices):
+        raise ProgramError(f"{d.name}.start returns a frontier with a vertex out of range.")
+    return found
+
+
+def _parts(returned: Any) -> list[Any]:
+    """``[source]`` holds one array when several sources were given."""
+    if isinstance(returned, np.ndarray):
+        return [returned]
+    if np.isscalar(returned):
+        return [returned]
+    return list(returned)
