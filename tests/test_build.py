@@ -368,3 +368,17 @@ def test_bad_options(options, message):
         Graph.from_edges(SRC, DST, **options)
     assert str(caught.value).count("\n") == 0
     assert str(caught.value).endswith(".")
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_sums_that_do_not_fit_are_refused(dtype):
+    limit = np.iinfo(dtype).max
+    with pytest.raises(GraphError, match="does not fit"):
+        Graph.from_edges([0, 0], [1, 1], np.array([limit, 1], dtype), duplicates="sum")
+    fits = Graph.from_edges([0, 0], [1, 1], np.array([limit - 1, 1], dtype), duplicates="sum")
+    assert fits.weights.tolist() == [limit]
+
+
+def test_nan_weights_are_refused():
+    with pytest.raises(GraphError, match="weight 1 is not a number"):
+        Graph.from_edges([0, 0], [1, 1], [1.0, np.nan])

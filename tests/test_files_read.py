@@ -87,6 +87,19 @@ def test_edge_lists_in_the_wild(text, suffix, tmp_path):
         ("id,src,dst,note\n7,1,2,x\n8,2,3,y\n", {(1, 2): None, (2, 3): None}),
         ("src,dst\n1,two\n3,four\n", {("1", "two"): None, ("3", "four"): None}),
         ("dst,src,weight\n1,0,4\n", {(0, 1): 4}),
+        (",src,dst\n0,10,20\n1,20,30\n", {(10, 20): None, (20, 30): None}),
+        ("id_1,id_2\n0,18427\n", {(0, 18427): None}),
+        ("node_1 node_2\n0 1\n", {(0, 1): None}),
+        ("San Juan Island,Los Angeles,5\nLos Angeles,Rome,3\n", {("San Juan Island", "Los Angeles"): 5, ("Los Angeles", "Rome"): 3}),
+        ("weight,source,sink\n9,1,2\n", {(1, 2): 9}),
+        ("src,dst,timestamp\n1,2,99\n", {(1, 2): None}),
+        ("src,dst\n#tag,user\na,b\n", {("#tag", "user"): None, ("a", "b"): None}),
+        ("src,dst\n007,7\n", {("007", "7"): None}),
+        ('src,dst\n" a","a"\n', {(" a", "a"): None}),
+        ("u,v\nv,w\nw,u\n", {("u", "v"): None, ("v", "w"): None, ("w", "u"): None}),
+        ("src,dst\n1.0,2.0\n2.0,3.0\n", {(1, 2): None, (2, 3): None}),
+        ("src,dst\na,b\n\nc,d\n", {("a", "b"): None, ("c", "d"): None}),
+        ("\ufeffsrc,dst\n1,2\n", {(1, 2): None}),
     ],
 )  # fmt: skip
 def test_tables(text, edges, tmp_path):
@@ -189,3 +202,39 @@ def test_pieces_of_a_large_file(tmp_path):
     assert graph.labels.tolist() == labels.tolist()
     np.testing.assert_array_equal(graph.indptr, expected.indptr)
     np.testing.assert_array_equal(graph.indices, expected.indices)
+
+
+def test_names_of_files_are_not_patterns(tmp_path):
+    ev.generate.path(4).save(tmp_path / "a[1].parquet")
+    ev.generate.path(9).save(tmp_path / "a1.parquet")
+    assert ev.load(tmp_path / "a[1].parquet").num_vertices == 4
+
+
+def test_byte_order_mark_and_long_comments(tmp_path):
+    path = tmp_path / "g.txt"
+    path.write_text("\ufeff1 2\n2 3\n")
+    assert ev.load(path).labels.tolist() == [1, 2, 3]
+    comment = "c a line of comment\n" * 100_000
+    (tmp_path / "g.gr").write_text(comment + "p sp 2 1\na 1 2 3\n")
+    assert ev.load(tmp_path / "g.gr").num_edges == 1
+
+
+def test_pipes(tmp_path):
+    import os
+    import threading
+
+    path = tmp_path / "pipe.el"
+    os.mkfifo(path)
+    writer = threading.Thread(target=lambda: path.write_text("0 1\n1 2\n"))
+    writer.start()
+    # A pipe is read once, so the format must come from the name.
+    assert ev.load(path).num_edges == 2
+    writer.join()
+
+
+def test_parquet_of_mixed_ends(tmp_path):
+    pl.DataFrame({"src": ["a"], "dst": [1]}).write_parquet(tmp_path / "g.parquet")
+    with pytest.raises(ev.GraphFormatError, match="names at the other"):
+        ev.load(tmp_path / "g.parquet")
+    pl.DataFrame({"src": [1.0, 2.0], "dst": [2.0, 3.0]}).write_parquet(tmp_path / "g.parquet")
+    assert ev.load(tmp_path / "g.parquet").labels.tolist() == [1, 2, 3]

@@ -216,3 +216,74 @@ def test_direction_of_edge_lists(tmp_path):
     undirected = ev.load(path, directed=False)
     assert undirected.num_edges == 4
     assert undirected.weights.tolist() == [3, 3, 4, 4]
+
+
+def test_names_keep_direction_and_their_form(tmp_path):
+    graph = Graph.from_edges([0, 1], [1, 2], directed=False, labels=["#a", " b", "007"])
+    for suffix in NAMED:
+        graph.save(tmp_path / f"g{suffix}")
+        loaded = ev.load(tmp_path / f"g{suffix}")
+        assert not loaded.directed
+        assert sorted(loaded.labels) == sorted(graph.labels)
+        assert loaded.num_edges == 4
+
+
+def test_isolated_vertices_that_go_are_told(tmp_path):
+    graph = Graph.from_edges([0], [1], labels=["a", "b", "c"])
+    for suffix in (".csv", ".parquet"):
+        with pytest.warns(UserWarning, match="1 vertices without any are not kept"):
+            graph.save(tmp_path / f"g{suffix}")
+
+
+def test_labels_that_would_not_load_are_not_saved(tmp_path):
+    negative = Graph.from_edges([0], [1], labels=[-1, 5])
+    for suffix in (".csv", ".parquet", ".el"):
+        with pytest.raises(ev.GraphError, match="there is a label -1"):
+            negative.save(tmp_path / f"g{suffix}")
+    with pytest.raises(ev.GraphError, match="UTF-8"):
+        Graph.from_edges([0], [1], labels=["\ud800", "b"]).save(tmp_path / "g.evg")
+    assert list(tmp_path.iterdir()) == []
+
+
+class TestWhatIsReplaced:
+    """Saving replaces plain files, and nothing else."""
+
+    def test_links_stay_links(self, tmp_path):
+        (tmp_path / "real.el").write_text("0 1\n")
+        (tmp_path / "link.el").symlink_to("real.el")
+        ev.generate.path(4).save(tmp_path / "link.el")
+        assert (tmp_path / "link.el").is_symlink()
+        assert ev.load(tmp_path / "real.el").num_edges == 6
+
+    def test_permissions_stay(self, tmp_path):
+        path = tmp_path / "g.el"
+        path.write_text("0 1\n")
+        path.chmod(0o600)
+        ev.generate.path(4).save(path)
+        assert path.stat().st_mode & 0o777 == 0o600
+
+    def test_pipes_and_devices_are_left_alone(self, tmp_path):
+        import os
+
+        os.mkfifo(tmp_path / "pipe.el")
+        with pytest.raises(ev.GraphError, match="is not a plain file"):
+            ev.generate.path(4).save(tmp_path / "pipe.el")
+        assert (tmp_path / "pipe.el").is_fifo()
+
+
+def test_saving_repairs_a_damaged_folder(tmp_path):
+    path = tmp_path / "g.evg"
+    graph = ev.generate.path(9)
+    graph.save(path)
+    file = next(path.glob("indices.*"))
+    file.write_bytes(b"\xff" * file.stat().st_size)
+    graph.save(path)
+    assert_same(ev.load(path, verify=True), graph)
+
+
+def test_forged_evg_is_found_by_verify(tmp_path):
+    """A forger computes right checksums of wrong arrays."""
+    rows = np.arange(1001, dtype=np.int32)
+    Graph(rows, np.full(1000, 2**31 - 1, np.int32)).save(tmp_path / "g.evg")
+    with pytest.raises(ev.GraphFormatError, match="is no sound graph"):
+        ev.load(tmp_path / "g.evg", verify=True)

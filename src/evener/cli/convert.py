@@ -34,7 +34,9 @@ def run(arguments: argparse.Namespace) -> None:
 
     check_output(arguments.out, arguments.to)
     try:
-        loaded = read_graph(arguments.graph, directed=arguments.directed, format=arguments.format)
+        loaded = read_graph(
+            arguments.graph, directed=arguments.directed, format=arguments.format, verify=True
+        )
     except UnknownDirectionError:
         raise GraphError(
             f"{arguments.graph} does not say whether the graph is directed; add --directed or "

@@ -64,7 +64,7 @@ def format_name(text: str, format: str | None) -> str:
     if is_spec(text):
         return "generator"
     path = Path(text).expanduser()
-    return files.format_of(path, format) or files._sniff(Source(path))
+    return files.format_of(path, format) or files.sniff(Source(path))
 
 
 def is_spec(text: str) -> bool:

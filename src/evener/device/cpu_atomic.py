@@ -6,6 +6,7 @@ made so by the barriers between the stages of a kernel.
 
 from __future__ import annotations
 
+import platform
 from typing import Any
 
 from llvmlite import ir
@@ -14,7 +15,7 @@ from numba.core.typing import signature
 from numba.extending import intrinsic, overload
 from numba.np.arrayobj import make_array
 
-from evener.device import atomic
+from evener.device import atomic, sync
 
 _ORDER = "monotonic"
 
@@ -101,6 +102,8 @@ def _compare_and_set(typing: Any, array: Any, index: Any, expected: Any, value: 
     return signature(element, array, index, expected, value), generate
 
 
+_cas4: Any = _compare_and_set  # the type that mypy sees is the undecorated one
+
 # Numba compares the names of an overload's arguments with those of the function it returns.
 
 
@@ -135,5 +138,97 @@ def _exchange(array, index, value):
 @overload(atomic.cas)
 def _cas(array, index, expected, value):
     if _is_supported(array):
-        return lambda array, index, expected, value: _compare_and_set(array, index, expected, value)
+        return lambda array, index, expected, value: _cas4(array, index, expected, value)
     return None
+
+
+# ---- the words that threads share, for evener.device.sync --------------------------------------
+
+
+@intrinsic
+def _arrive(typing: Any, array: Any, index: Any) -> Any:
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        position = context.cast(builder, args[1], sig.args[1], types.intp)
+        pointer = _pointer(context, builder, sig.args[0], args[0], position)
+        one = context.get_constant(array.dtype, 1)
+        return builder.atomic_rmw("add", pointer, one, "acq_rel")
+
+    return signature(array.dtype, array, index), generate
+
+
+@intrinsic
+def _load(typing: Any, array: Any, index: Any) -> Any:
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        position = context.cast(builder, args[1], sig.args[1], types.intp)
+        pointer = _pointer(context, builder, sig.args[0], args[0], position)
+        kind = context.get_value_type(array.dtype)
+        return builder.load_atomic(pointer, "acquire", array.dtype.bitwidth // 8, typ=kind)
+
+    return signature(array.dtype, array, index), generate
+
+
+@intrinsic
+def _publish(typing: Any, array: Any, index: Any, value: Any) -> Any:
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        position = context.cast(builder, args[1], sig.args[1], types.intp)
+        new = context.cast(builder, args[2], sig.args[2], array.dtype)
+        pointer = _pointer(context, builder, sig.args[0], args[0], position)
+        builder.store_atomic(new, pointer, "release", array.dtype.bitwidth // 8)
+        return context.get_dummy_value()
+
+    return signature(types.none, array, index, value), generate
+
+
+_X86_PAUSE = "llvm.x86.sse2.pause"  # other processors just look again
+
+
+@intrinsic
+def _pause(typing: Any) -> Any:
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        if platform.machine() in ("x86_64", "AMD64"):
+            kind = ir.FunctionType(ir.VoidType(), [])
+            builder.call(cgutils.get_or_insert_function(builder.module, kind, _X86_PAUSE), [])
+        return context.get_dummy_value()
+
+    return signature(types.none), generate
+
+
+_sched_yield = types.ExternalFunction("sched_yield", types.int32())
+_usleep = types.ExternalFunction("usleep", types.int32(types.uint32))
+_SLEEP_MICROSECONDS = 50
+
+
+@overload(sync.arrive)
+def _overload_arrive(array, index):
+    return lambda array, index: _arrive(array, index)
+
+
+@overload(sync.load)
+def _overload_load(array, index):
+    return lambda array, index: _load(array, index)
+
+
+@overload(sync.publish)
+def _overload_publish(array, index, value):
+    return lambda array, index, value: _publish(array, index, value)
+
+
+@overload(sync.pause)
+def _overload_pause():
+    return lambda: _pause()
+
+
+@overload(sync.give_way)
+def _overload_give_way():
+    def give_way():
+        _sched_yield()
+
+    return give_way
+
+
+@overload(sync.doze)
+def _overload_doze():
+    def doze():
+        _usleep(_SLEEP_MICROSECONDS)
+
+    return doze

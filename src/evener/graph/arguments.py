@@ -20,7 +20,10 @@ def as_weights(weight: Any) -> np.ndarray:
     array = np.asarray(weight)
     if array.ndim != 1:
         raise GraphError(f"weights must be a flat array, not one of shape {array.shape}.")
-    return np.require(array, _nearest_dtype(array), ["C", "ALIGNED"])
+    found = np.require(array, _nearest_dtype(array), ["C", "ALIGNED"])
+    if found.dtype.kind == "f" and len(found) and np.isnan(found.min()):  # min hands NaN on
+        raise GraphError(f"weight {int(np.argmax(np.isnan(found)))} is not a number (NaN).")
+    return found
 
 
 def _nearest_dtype(array: np.ndarray) -> type:

@@ -21,6 +21,7 @@ import numpy as np
 
 from evener import progress
 from evener.device import bucket_cursors, compiled, parallel, require_memory
+from evener.errors import GraphError
 
 ARCS_PER_BUCKET = 1 << 15  # 128 to 256 KiB of keys: two copies stay in a core's second-level cache
 ROWS_PER_BUCKET = 1 << 16
@@ -272,7 +273,12 @@ def _without_duplicates(csr: CSR, spare: np.ndarray, layout: _Layout, how: int) 
     """
     kept = np.zeros(layout.num_buckets + 1, np.int64)
     rows = np.empty(len(csr.indptr) - 1, csr.indptr.dtype)
-    _combine(layout.num_buckets, *csr, layout.shift, how, rows, kept)
+    overflowed = np.zeros(1, np.uint8)
+    _combine(layout.num_buckets, *csr, layout.shift, how, rows, kept, overflowed)
+    if overflowed[0] and csr.weights is not None and csr.weights.dtype.kind == "i":
+        raise GraphError(
+            f"a sum of parallel arcs does not fit {csr.weights.dtype}; give wider weights."
+        )
     np.cumsum(kept, out=kept)
     num_arcs = int(kept[-1])
     if num_arcs == len(csr.indices):
@@ -291,7 +297,7 @@ def _without_duplicates(csr: CSR, spare: np.ndarray, layout: _Layout, how: int) 
 
 
 @parallel
-def _combine(bucket, indptr, indices, weights, shift, how, rows, kept):
+def _combine(bucket, indptr, indices, weights, shift, how, rows, kept, overflowed):
     """Shorten each neighbour list in place; ``rows`` gets the new lengths."""
     first_row = bucket << shift
     last_row = min((bucket + 1) << shift, len(rows))
@@ -313,7 +319,11 @@ def _combine(bucket, indptr, indices, weights, shift, how, rows, kept):
                 elif how == 3:
                     weights[at - 1] = max(weights[at - 1], weights[i])
                 elif how == 4:
+                    wide = np.float64(weights[at - 1]) + np.float64(weights[i])
                     weights[at - 1] += weights[i]
+                    # Wrapping round is off by 2^32 or 2^64, rounding by far less.
+                    if abs(wide - np.float64(weights[at - 1])) > 1e9:
+                        overflowed[0] = 1
         at = min(at, stop)  # an empty list
         rows[row] = at - start
         total += at - start

@@ -49,21 +49,28 @@ def _column(frame: Any, name: str) -> np.ndarray:
         raise GraphError(f"there is no column {name!r}; there are {', '.join(map(repr, names))}.")
     if found > 1:
         raise GraphError(f"there are {found} columns {name!r}; the name must be unique.")
-    column = frame[name]
     try:
-        return column.to_numpy()
-    except ValueError:  # one chunk of pyarrow copies only when told to
-        return column.to_numpy(zero_copy_only=False)
+        column = frame[name]
+        try:
+            values = column.to_numpy()
+        except ValueError:  # one chunk of pyarrow copies only when told to
+            values = column.to_numpy(zero_copy_only=False)
+    except (TypeError, AttributeError):  # polars' LazyFrame, say
+        raise GraphError(
+            f"the columns of a {type(frame).__name__} cannot be taken; collect it into a table."
+        ) from None
+    if values.ndim != 1:
+        raise GraphError(f"column {name!r} holds records; expected one value in each row.")
+    return values
 
 
 def _weight_column(values: np.ndarray, name: str) -> np.ndarray:
     if values.dtype.kind == "O":
         values = _numbers(values.tolist(), f"column {name!r}")
-    weights = as_weights(values)
-    if weights.dtype.kind == "f" and np.isnan(weights).any():
-        row = int(np.argmax(np.isnan(weights)))
+    if values.dtype.kind == "f" and np.isnan(values).any():
+        row = int(np.argmax(np.isnan(values)))
         raise GraphError(f"column {name!r} has no value in row {row}; every edge needs a weight.")
-    return weights
+    return as_weights(values)
 
 
 def _numbers(values: list[Any], name: str) -> np.ndarray:
@@ -104,7 +111,14 @@ def from_scipy(matrix: Any, *, directed: bool = True) -> Graph:
         return graph
     if _is_symmetric(graph):
         return Graph(graph._indptr, graph._indices, graph._weights, directed=False)
-    return graph.symmetrize()
+    undirected = graph.symmetrize()
+    largest = graph.symmetrize(duplicates="max").weights
+    if largest is not None and (undirected._weights != largest).any():
+        raise GraphError(
+            "the matrix is not symmetric: an entry and its mirror image differ; "
+            "use directed=True, or matrix.maximum(matrix.T)."
+        )
+    return undirected
 
 
 def _is_symmetric(graph: Graph) -> bool:

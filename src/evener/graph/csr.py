@@ -93,6 +93,7 @@ class Graph:
         duplicates
             ``"keep"`` parallel arcs, or combine them: ``"first"`` in the order given, ``"min"``,
             ``"max"`` or ``"sum"`` of the weights. Without weights all but ``"keep"`` are alike.
+            A sum that does not fit the dtype is an error.
         labels
             The name of each vertex, in index order.
 
@@ -150,7 +151,7 @@ class Graph:
         """Build a graph from a square SciPy sparse matrix or array: an arc for each stored entry.
 
         Entries are the weights, except that a boolean matrix has none. With ``directed=False``
-        an entry without its mirror image gets one.
+        an entry without its mirror image gets one; if both are there they must be equal.
 
         Examples
         --------

@@ -168,7 +168,8 @@ class Labels:
         if self.values is None:
             last = self.start + self.size - 1
             return f"vertex {shown!r} is not in the graph, whose labels are {self.start}..{last}."
-        return f"vertex {shown!r} is not in the graph; its labels look like {self.values[0]!r}."
+        like = self.values[:1].tolist()[0]
+        return f"vertex {shown!r} is not in the graph; its labels look like {like!r}."
 
     def _sorted_order(self) -> np.ndarray:
         if self._order is None:

@@ -17,12 +17,20 @@ import os
 from pathlib import Path
 from typing import Any
 
-from evener.errors import GraphError
+from evener.errors import EvenerError, GraphError, GraphFormatError
 from evener.graph.csr import Graph
 from evener.graph.files.finish import UnknownDirectionError
 from evener.graph.files.source import COMPRESSIONS, MissingFileError, Source
 
-__all__ = ["FORMATS", "MissingFileError", "UnknownDirectionError", "format_of", "load", "save"]
+__all__ = [
+    "FORMATS",
+    "MissingFileError",
+    "UnknownDirectionError",
+    "format_of",
+    "load",
+    "save",
+    "sniff",
+]
 
 # Module and format name -> suffixes. A suffix without its dot names the format too.
 FORMATS = {
@@ -85,6 +93,15 @@ def load(
     ([10, 20, 30], [1.5, 2.5])
     """
     path = Path(os.path.expanduser(path))
+    try:
+        return _load(path, format, directed, verify)
+    except OSError as error:  # a folder that may not be looked into, a name too long
+        if isinstance(error, EvenerError):
+            raise
+        raise GraphFormatError(f"{path} cannot be read: {error.strerror or error}.") from None
+
+
+def _load(path: Path, format: str | None, directed: bool | None, verify: bool) -> Graph:
     name = format_of(path, format)
     if name == "graphalytics":  # several files
         return _module(name).read(path, directed)
@@ -93,12 +110,22 @@ def load(
     source = Source(path)
     if path.is_dir():
         source.fail("is a folder; expected a file or an .evg folder")
-    return _module(name or _sniff(source)).read(source, directed)
+    return _module(name or sniff(source)).read(source, directed)
 
 
 def save(graph: Graph, path: str | os.PathLike[str], *, format: str | None = None) -> None:
     """Write a graph to a file; `Graph.save` is the public way here."""
     path = Path(os.path.expanduser(path))
+    try:
+        _save(graph, path, format)
+    except (OSError, ValueError) as error:
+        if isinstance(error, EvenerError):
+            raise
+        reason = getattr(error, "strerror", None) or error
+        raise GraphError(f"{path} cannot be written: {reason}.") from None
+
+
+def _save(graph: Graph, path: Path, format: str | None) -> None:
     name = format_of(path, format)
     if name is None:
         known = " ".join(suffix for suffixes in FORMATS.values() for suffix in suffixes)
@@ -124,7 +151,7 @@ def format_of(path: Path, format: str | None = None) -> str | None:
     """
     if format is not None:
         for name, suffixes in FORMATS.items():
-            if format == name or f".{format.removeprefix('.')}" in suffixes:
+            if format == name or f".{str(format).removeprefix('.')}" in suffixes:
                 return name
         raise GraphError(f"format is {format!r}; it must be one of {', '.join(FORMATS)}.")
     if not path.name:  # the current folder, or the root
@@ -140,7 +167,7 @@ def format_of(path: Path, format: str | None = None) -> str | None:
     return None
 
 
-def _sniff(source: Source) -> str:
+def sniff(source: Source) -> str:
     """The format of a file whose name says nothing."""
     head = source.data[:64].tobytes()
     if head.startswith(b"PAR1"):

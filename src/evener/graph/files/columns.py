@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,13 +14,27 @@ from evener.graph.csr import Graph
 if TYPE_CHECKING:
     import polars
 
-SOURCE_NAMES = ("src", "source", "from", "u", "fromnodeid", "tail")
-TARGET_NAMES = ("dst", "target", "to", "v", "tonodeid", "destination", "dest", "head")
-WEIGHT_NAMES = ("weight", "w", "wt", "value", "cost", "distance", "length")
+SOURCE_NAMES = (
+    "src", "source", "from", "u", "tail", "start", "fromnodeid", "source_id", "from_id", "node1",
+    "node_1", "id1", "id_1",
+)  # fmt: skip
+TARGET_NAMES = (
+    "dst", "target", "to", "v", "head", "end", "destination", "dest", "sink", "tonodeid",
+    "target_id", "to_id", "node2", "node_2", "id2", "id_2",
+)  # fmt: skip
+WEIGHT_NAMES = ("weight", "w", "wt", "value", "cost", "distance", "length", "capacity")
+# A lone third column is a weight unless its name says that it is something else.
+OTHER_NAMES = (
+    "id", "index", "edge_id", "time", "timestamp", "date", "year", "type", "kind", "label", "name",
+    "sign", "category",
+)  # fmt: skip
+INDEX_NAMES = ("", "index", "unnamed: 0", "__index_level_0__")  # what pandas adds by itself
 
 
-def choose_columns(names: list[str]) -> tuple[str, str, str | None]:
-    """The columns of source, target and weight: by name, else the first two and a lone third.
+def choose_columns(names: list[str]) -> tuple[str, str, str | None] | None:
+    """The columns of source, target and weight by name; None if the names do not tell.
+
+    Names that say nothing leave the first two columns as ends and a lone third as weight.
 
     Examples
     --------
@@ -26,20 +42,32 @@ def choose_columns(names: list[str]) -> tuple[str, str, str | None]:
     >>> choose_columns(["weight", "to", "from"])
     ('from', 'to', 'weight')
     """
-    lower = [name.strip().lower() for name in names]
+    kept = [name for name in names if name.strip().lower() not in INDEX_NAMES]
+    lower = [name.strip().lower() for name in kept]
+    if len(set(lower)) != len(lower):
+        return None
 
     def find(known: tuple[str, ...]) -> str | None:
-        return next((names[lower.index(name)] for name in known if name in lower), None)
+        return next((kept[lower.index(name)] for name in known if name in lower), None)
 
-    src, dst = find(SOURCE_NAMES), find(TARGET_NAMES)
-    if src is None or dst is None:
-        src, dst = names[0], names[1]
-    weight = find(WEIGHT_NAMES)
-    if weight in (src, dst):
-        weight = None
-    if weight is None and len(names) == 3:
-        weight = next(name for name in names if name not in (src, dst))
+    src, dst, weight = find(SOURCE_NAMES), find(TARGET_NAMES), find(WEIGHT_NAMES)
+    rest = [name for name in kept if name not in (src, dst, weight)]
+    if src is None and dst is None:
+        if len(kept) < 2 or weight in kept[:2]:
+            return None
+        src, dst, *rest = [kept[0], kept[1], *rest[2:]]
+    elif src is None or dst is None:  # one end has a name we know: the other must be the only rest
+        if len(rest) != 1:
+            return None
+        src, dst, rest = src or rest[0], dst or rest[0], []
+    if weight is None and len(kept) == 3 and rest[0].strip().lower() not in OTHER_NAMES:
+        weight = rest[0]
     return src, dst, weight
+
+
+def is_known(name: str) -> bool:
+    """Whether a name is one that columns of edges have."""
+    return name.strip().lower() in (*SOURCE_NAMES, *TARGET_NAMES, *WEIGHT_NAMES)
 
 
 def edge_frame(graph: Graph, *, once: bool = False, by_index: bool = False) -> polars.DataFrame:
@@ -74,6 +102,10 @@ def text_labels(labels: np.ndarray) -> list[str]:
             raise GraphError(
                 f"label {value!r} cannot be written to a file; use integers or strings."
             )
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise GraphError(f"label {value!r} is not text that UTF-8 can hold.") from None
     return values
 
 
@@ -84,6 +116,25 @@ def require_integer_labels(graph: Graph, format: str) -> None:
             f"{format} files hold whole numbers only, but the labels are names; "
             "save as .csv, .parquet or .evg."
         )
-    low = int(graph.labels.min()) if graph.num_vertices else 0
-    if low < 0:
-        raise GraphError(f"{format} files hold ids from 0, but there is a label {low}.")
+    require_countable_labels(graph, format)
+
+
+def require_countable_labels(graph: Graph, format: str) -> None:
+    """Refuse negative labels where ids count from 0."""
+    if graph._labels.kind != "objects" and graph.num_vertices:
+        low = int(graph.labels.min())
+        if low < 0:
+            raise GraphError(f"{format} files hold ids from 0, but there is a label {low}.")
+
+
+def warn_about_isolated(graph: Graph, path: Path) -> None:
+    """Say that a list of edges does not hold vertices without any, or their order."""
+    if graph._labels.is_range:
+        return  # the note tells how many there are
+    lost = int(np.count_nonzero((graph.degrees == 0) & (graph.in_degrees == 0)))
+    if lost:
+        warnings.warn(
+            f"{path.name} lists edges, so {lost} vertices without any are not kept; "
+            "save as .evg to keep them.",
+            stacklevel=5,
+        )

@@ -22,9 +22,10 @@ import numpy as np
 
 from evener import progress
 from evener.errors import GraphError
+from evener.graph.check import check
 from evener.graph.csr import Graph
 from evener.graph.files.columns import text_labels
-from evener.graph.files.source import Source
+from evener.graph.files.source import COMPRESSIONS, Source
 from evener.graph.files.target import replacing, temporary_beside
 from evener.graph.labels import Labels
 
@@ -50,11 +51,13 @@ def read(path: Path, directed: bool | None, *, verify: bool = False) -> Graph:
     arrays = {name: _open_array(source, meta, name) for name in meta["arrays"]}
     _check_shapes(source, meta, arrays)
     if verify:
-        _verify(source, meta, arrays)
+        _verify_checksums(source, meta, arrays)
     graph = Graph(
         arrays["indptr"], arrays["indices"], arrays.get("weights"),
         directed=meta["directed"], labels=_labels(meta, arrays),
     )  # fmt: skip
+    if verify:
+        _verify_contents(source, graph)
     if directed is True and not graph.directed:
         return Graph(*_arrays(graph), directed=True, labels=graph._labels)
     return graph.symmetrize() if directed is False else graph
@@ -148,13 +151,22 @@ def _check_shapes(source: Source, meta: dict[str, Any], arrays: dict[str, np.nda
         source.fail(f"the row starts do not run from 0 to {m}; the array was changed or damaged")
 
 
-def _verify(source: Source, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+def _verify_checksums(source: Source, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     with progress.task(f"verifying {source.path.name}"):
         for done, (name, array) in enumerate(arrays.items()):
             progress.report(done, len(arrays))
             if _checksum(array) != meta["arrays"][name]["sha256"]:
                 file = meta["arrays"][name]["file"]
                 source.fail(f"{file} does not match its checksum; it was changed or damaged")
+
+
+def _verify_contents(source: Source, graph: Graph) -> None:
+    """A forger can compute checksums; kernels rely on what the arrays say."""
+    try:
+        check(graph)
+        Labels.of(graph._labels.array())
+    except GraphError as error:
+        source.fail(f"is no sound graph: {str(error).rstrip('.')}")
 
 
 def _labels(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Labels:
@@ -192,6 +204,8 @@ class _TextLabels(Labels):
 
 def write(graph: Graph, path: Path) -> None:
     """Write the folder; if it is there already it changes from the old graph to the new at once."""
+    if path.suffix.lower() in COMPRESSIONS:
+        raise GraphError(f"{path}: an .evg folder is mapped into memory, so it is not compressed.")
     if path.exists() and not (path.is_dir() and _is_ours(path)):
         raise GraphError(f"{path} exists and is not an .evg folder; choose another name.")
     fresh = not path.exists()
@@ -206,13 +220,14 @@ def write(graph: Graph, path: Path) -> None:
             os.rename(folder, path)
         else:
             _remove_others(folder, meta)
-    except OSError as error:
+    except BaseException as error:
         if fresh:
             shutil.rmtree(folder, ignore_errors=True)
-        raise GraphError(f"{path} cannot be written: {error.strerror or error}.") from None
-    except BaseException:
-        if fresh:
-            shutil.rmtree(folder, ignore_errors=True)
+        if isinstance(error, OSError):
+            raise GraphError(f"{path} cannot be written: {error.strerror or error}.") from None
+        if isinstance(error, GraphError) and "cannot be written" in str(error):
+            reason = str(error).partition("cannot be written: ")[2]
+            raise GraphError(f"{path} cannot be written: {reason}") from None
         raise
 
 
@@ -253,10 +268,9 @@ def _write_array(folder: Path, name: str, array: np.ndarray) -> dict[str, Any]:
     little = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
     checksum = _checksum(little)
     file = f"{name}.{checksum[:16]}.bin"
-    target = folder / file
-    if not (target.exists() and target.stat().st_size == array.nbytes):
-        with replacing(target) as opened:
-            opened.write(_raw(little))
+    # Written even if it is there already: what is there may be damaged.
+    with replacing(folder / file) as opened:
+        opened.write(_raw(little))
     return {"file": file, "dtype": array.dtype.name, "length": len(array), "sha256": checksum}
 
 

@@ -18,7 +18,7 @@ from evener.graph.files.finish import UnknownDirectionError, cast_weights
 from evener.graph.files.note import Note
 from evener.graph.files.source import COMPRESSIONS, MissingFileError, Source
 from evener.graph.files.target import replacing
-from evener.graph.files.text import Rules, parse_rows
+from evener.graph.files.text import Rules, line_of_row, parse_rows
 from evener.graph.labels import Labels
 
 
@@ -38,19 +38,21 @@ def read(path: Path, directed: bool | None) -> Graph:
         labels = Labels.of(ids)
     except GraphError as error:
         vertices.fail(str(error).rstrip("."))
-    rows = parse_rows(edges, edgelist.rules_of(edges))
-    src, dst = (_indices(edges, labels, column) for column in (rows.src, rows.dst))
+    rules = edgelist.rules_of(edges)
+    rows = parse_rows(edges, rules)
+    src, dst = (_indices(edges, labels, column, rules) for column in (rows.src, rows.dst))
     weights = cast_weights(edges, rows, note)
     return Graph.from_edges(src, dst, weights, directed=not undirected, labels=labels)
 
 
-def _indices(source: Source, labels: Labels, column: np.ndarray) -> np.ndarray:
+def _indices(source: Source, labels: Labels, column: np.ndarray, rules: Rules) -> np.ndarray:
     try:
         return labels.index_of(column)
     except GraphError:
         unknown = ~np.isin(column, labels.array())
         row = int(np.argmax(unknown))
-        source.fail(f"edge {row + 1} names vertex {column[row]}, which the .v file does not list")
+        line = line_of_row(source, rules, row)
+        source.fail(f"vertex {column[row]} is not listed; expected one of the .v file", line)
 
 
 def _base(path: Path) -> tuple[Path, str]:

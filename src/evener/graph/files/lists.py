@@ -16,6 +16,7 @@ from evener.graph.files.text import (
     PIECE,
     TOO_MANY,
     Rows,
+    ends_token,
     first_line,
     narrowed,
     next_line,
@@ -23,6 +24,7 @@ from evener.graph.files.text import (
     read_weight,
     refuse,
     skip_blanks,
+    skip_separator,
 )
 
 _NEWLINE = 10
@@ -99,16 +101,24 @@ def _is_list(data, at, end, rules):
 
 
 @compiled(allocates=False)
+def _skip_token(data, at, end):
+    """The position behind a token, whatever it is."""
+    at += _U1
+    while not ends_token(data, at, end):
+        at += _U1
+    return at
+
+
+@compiled(allocates=False)
 def _count_tokens(data, at, end):
     """Numbers on the line that begins here; returns (count, position of the next line)."""
     count = 0
     while True:
-        at = skip_blanks(data, at, end)
+        at = skip_separator(data, at, end)
         if at >= end or data[at] == _NEWLINE:
             return count, at + _U1
         count += 1
-        while at < end and data[at] != _NEWLINE and skip_blanks(data, at, end) == at:
-            at += _U1
+        at = _skip_token(data, at, end)
 
 
 @parallel
@@ -158,10 +168,9 @@ def _read_list(data, at, end, rules, as_float, line, arc, last, src, dst, weight
         at = skip_blanks(data, at, end)
         if at >= end or data[at] == _NEWLINE:
             return MISSING_COLUMN, at, arc
-        while at < end and data[at] != _NEWLINE and skip_blanks(data, at, end) == at:
-            at += _U1
+        at = _skip_token(data, at, end)
     while True:
-        at = skip_blanks(data, at, end)
+        at = skip_separator(data, at, end)
         if at >= end or data[at] == _NEWLINE:
             return OK, at + _U1, arc
         if arc >= last or 0 <= rules.num_lines <= line:
@@ -169,7 +178,9 @@ def _read_list(data, at, end, rules, as_float, line, arc, last, src, dst, weight
         src[arc] = head
         outcome, at = read_id(data, at, end, arc, dst)
         if outcome == OK and rules.weighted:
-            outcome, at = read_weight(data, skip_blanks(data, at, end), end, as_float, arc, weights)
+            outcome, at = read_weight(
+                data, skip_separator(data, at, end), end, as_float, arc, weights
+            )
         if outcome != OK:
             return outcome, at, arc
         arc += 1

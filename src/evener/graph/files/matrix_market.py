@@ -29,12 +29,12 @@ def read(source: Source, directed: bool | None) -> Graph:
     field, symmetry, size_at, num_vertices, num_entries = _check_header(source)
     note = _find_note(source)
     columns = 2 if field == b"pattern" else 3
-    rules = Rules(columns, _COMMENTS, skip=np.uint64(size_at))
+    rules = Rules(columns, _COMMENTS, skip=np.uint64(size_at), real=field in (b"real", b"double"))
     rows = parse_rows(source, rules)
     if len(rows.src) != num_entries:
         source.fail(f"announces {num_entries} entries but has {len(rows.src)}")
-    if rows.weights is not None:
-        rows = rows._replace(weights=_typed(source, rows.weights, field))
+    if rows.weights is not None and rows.weights.dtype.kind == "f" and not rules.real:
+        source.fail("announces integer entries but has decimals")
     if symmetry == b"skew-symmetric":
         rows = _with_negatives(rows)
     # The note's word on direction is the matrix's symmetry already.
@@ -42,14 +42,6 @@ def read(source: Source, directed: bool | None) -> Graph:
     return graph_of_numbers(
         source, rows, num_vertices, directed, note, rules=rules, symmetric=symmetry == b"symmetric"
     )
-
-
-def _typed(source: Source, weights: np.ndarray, field: bytes) -> np.ndarray:
-    if field in (b"real", b"double"):
-        return weights.astype(np.float64)
-    if weights.dtype.kind == "f":
-        source.fail("announces integer entries but has decimals")
-    return weights
 
 
 def _with_negatives(rows: Rows) -> Rows:

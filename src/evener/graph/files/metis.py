@@ -20,6 +20,7 @@ from evener.graph.files.note import Note
 from evener.graph.files.numbered import announced, warn_about_labels
 from evener.graph.files.source import Source, show
 from evener.graph.files.target import replacing
+from evener.graph.files.text import Rows
 
 _COMMENTS = (ord("%"), ord("%"))
 
@@ -31,9 +32,10 @@ def read(source: Source, directed: bool | None) -> Graph:
     if n > len(source.data):  # a line each, if only its end
         source.fail(f"announces {n} vertices, more than the file has lines for")
     rules = ListRules(np.uint64(begin), _COMMENTS, False, skipped, weighted, num_lines=n)
-    lists, lines = parse_lists(source, rules).rows, _count_lines(source, begin)
+    lists, lines = parse_lists(source, rules).rows, len(_line_starts(source, begin))
     if lines < n:
         source.fail(f"announces {n} vertices but has {lines} lines of neighbours")
+    _refuse_strangers(source, lists, begin, n)
     graph = graph_of_numbers(
         source, lists, n, True, None if note is None else note._replace(directed=True)
     )
@@ -68,21 +70,29 @@ def _header(source: Source) -> tuple[int, int, int, int, bool]:
     source.fail("has no header; expected 'vertices edges [format]'")
 
 
-def _count_lines(source: Source, begin: int) -> int:
-    """Lines that are no comment, behind the header; an unfinished last line counts."""
+def _line_starts(source: Source, begin: int) -> np.ndarray:
+    """Where lists begin: lines behind the header that are no comments, an unfinished one too."""
     body = source.data[begin:]
-    if len(body) == 0:
-        return 0
-    ends = np.flatnonzero(body == 10)
-    starts = np.concatenate(([0], ends + 1))
+    starts = np.concatenate(([0], np.flatnonzero(body == 10) + 1))
     starts = starts[starts < len(body)]
-    return len(starts) - int(np.count_nonzero(body[starts] == ord("%")))
+    return begin + starts[body[starts] != ord("%")]
+
+
+def _refuse_strangers(source: Source, lists: Rows, begin: int, n: int) -> None:
+    """Name the line of a neighbour that is no vertex."""
+    strange = (lists.dst < 1) | (lists.dst > n)
+    if strange.any():
+        arc = int(np.argmax(strange))
+        line = source.line_at(int(_line_starts(source, begin)[lists.src[arc] - 1]))
+        source.fail(f"neighbour {lists.dst[arc]} is out of range; expected 1..{n}", line)
 
 
 def write(graph: Graph, path: Path) -> None:
     """Write the neighbour lists of an undirected graph, with whole-number weights if it has any."""
     if graph.directed:
-        raise GraphError("METIS files hold undirected graphs; call symmetrize() first.")
+        raise GraphError(
+            "METIS files hold undirected graphs; call symmetrize() first, or convert --undirected."
+        )
     if graph._weights is not None and graph._weights.dtype.kind != "i":
         raise GraphError("METIS files hold whole-number weights; convert the weights first.")
     warn_about_labels(graph, path)

@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from evener.graph.csr import Graph
-from evener.graph.files.columns import choose_columns, edge_frame
+from evener.graph.files.columns import (
+    choose_columns,
+    edge_frame,
+    require_countable_labels,
+    warn_about_isolated,
+)
 from evener.graph.files.finish import graph_of_ids
 from evener.graph.files.note import Note
 from evener.graph.files.source import COMPRESSIONS, Source
@@ -26,9 +31,10 @@ def read(source: Source, directed: bool | None) -> Graph:
     """Read a Parquet table: columns by name, else the first two and a lone third."""
     frame, note_text = _table(source)
     note = None if note_text is None else Note.parse(note_text, source)
-    src, dst, weight = choose_columns(frame.columns)
-    ends = [_ids(source, frame[name]) for name in (src, dst)]
-    weights = None if weight is None else _weights(source, frame[weight])
+    ends = [_ids(source, frame.to_series(i)) for i in (0, 1)]
+    if isinstance(ends[0], np.ndarray) != isinstance(ends[1], np.ndarray):
+        source.fail("has numbers at one end of the edges and names at the other")
+    weights = _weights(source, frame.to_series(2)) if frame.width == 3 else None
     return graph_of_ids(source, Rows(ends[0], ends[1], weights), directed, note)
 
 
@@ -43,9 +49,14 @@ def _table(source: Source) -> tuple[polars.DataFrame, str | None]:
         names = list(pl.read_parquet_schema(where))
         if len(names) < 2:
             source.fail(f"has {len(names)} column; expected source, target and perhaps a weight")
-        wanted = [name for name in choose_columns(names) if name is not None]
+        chosen = choose_columns(names)
+        if chosen is None:
+            shown = ", ".join(names)
+            source.fail(f"cannot tell which columns of {shown} are the ends; name them src and dst")
         note = pl.read_parquet_metadata(where).get(_NOTE_KEY)
-        return pl.read_parquet(where, columns=wanted), note
+        wanted = [name for name in chosen if name is not None]
+        # glob: a name with brackets is a name.
+        return pl.read_parquet(where, columns=wanted, glob=False).select(wanted), note
     except (pl.exceptions.PolarsError, OSError, ValueError) as error:
         _refuse(source, error)
     except BaseException as error:
@@ -64,7 +75,7 @@ def _refuse(source: Source, error: BaseException) -> NoReturn:
     source.fail(f"is not a Parquet file that polars can read ({reason})")
 
 
-def _ids(source: Source, column: polars.Series) -> np.ndarray:
+def _ids(source: Source, column: polars.Series) -> Any:
     import polars as pl
 
     _refuse_nulls(source, column)
@@ -73,8 +84,12 @@ def _ids(source: Source, column: polars.Series) -> np.ndarray:
             source.fail(f"column {column.name!r} has an id of 2^63 or more")
         narrow = column.dtype in (pl.Int8, pl.Int16, pl.Int32, pl.UInt8, pl.UInt16)
         return np.ascontiguousarray(column.to_numpy(), np.int32 if narrow else np.int64)
+    if column.dtype.is_float():  # pandas makes floats of integers where a column had gaps
+        whole = column.cast(pl.Int64, strict=False)
+        if whole.null_count() == 0 and (whole == column).all():
+            return _ids(source, whole)
     if column.dtype in (pl.String, pl.Categorical, pl.Enum):
-        return column.cast(pl.String)  # type: ignore[return-value]
+        return column.cast(pl.String)
     source.fail(f"column {column.name!r} is of type {column.dtype}; expected integers or strings")
 
 
@@ -96,6 +111,8 @@ def _refuse_nulls(source: Source, column: polars.Series) -> None:
 
 def write(graph: Graph, path: Path) -> None:
     """Write all arcs, with Evener's note in the file's metadata."""
+    require_countable_labels(graph, "Parquet")
+    warn_about_isolated(graph, path)
     frame = edge_frame(graph)
     with replacing(path) as file:
         frame.write_parquet(file, metadata={_NOTE_KEY: Note.about(graph).json()})

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import mmap
+import os
+import stat
 import zlib
 from collections.abc import Iterator
 from functools import cached_property
@@ -18,6 +20,8 @@ from evener.errors import GraphFormatError, MemoryBudgetError
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 _MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _PIECE = 1 << 22  # bytes decompressed at a time
+_BLOCK = 1 << 18  # bytes split into lines at a time
+_BYTE_ORDER_MARK = (0xEF, 0xBB, 0xBF)
 
 
 class MissingFileError(GraphFormatError, FileNotFoundError):
@@ -38,8 +42,12 @@ class Source:
 
     def __init__(self, path: Path):
         self.path = path
-        if not path.exists():
-            raise MissingFileError(f"{path} does not exist.")
+        try:
+            path.stat()
+        except FileNotFoundError:
+            raise MissingFileError(f"{path} does not exist.") from None
+        except (OSError, ValueError) as error:  # no permission, a name too long, a null byte
+            self.fail(f"cannot be read: {getattr(error, 'strerror', None) or error}")
 
     @property
     def suffix(self) -> str:
@@ -62,11 +70,12 @@ class Source:
                 if named and compression != named:
                     self.fail(f"is named {self.path.suffix} but is not {named} data")
                 if compression:
-                    file.seek(0)
-                    data = self._decompressed(file, compression)
+                    data = self._decompressed(_Resumed(head, file), compression)
                     if len(data) == 0:
                         self.fail("is empty once decompressed; expected a graph")
-                    return data
+                    return _without_mark(data)
+                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):  # a pipe cannot be mapped
+                    return _without_mark(np.frombuffer(head + file.read(), np.uint8))
                 mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
         except (OSError, ValueError) as error:
             if isinstance(error, GraphFormatError):
@@ -75,10 +84,10 @@ class Source:
             self.fail(f"cannot be read: {reason}")
         if hasattr(mmap, "MADV_SEQUENTIAL"):
             mapped.madvise(mmap.MADV_SEQUENTIAL)
-        return np.frombuffer(mapped, np.uint8)
+        return _without_mark(np.frombuffer(mapped, np.uint8))
 
     def _decompressed(self, file: Any, compression: str) -> np.ndarray:
-        size = self.path.stat().st_size
+        size = max(1, self.path.stat().st_size)
         out = bytearray()
         room = available_memory()
         pieces = _gunzip(file) if compression == "gzip" else _unzstd(file)
@@ -86,14 +95,14 @@ class Source:
             try:
                 for piece in pieces:
                     out += piece
-                    progress.report(file.tell(), size)
+                    progress.report(file.done, size)
                     if len(out) > room:
                         raise MemoryBudgetError(
                             f"{self.path} holds more than {format_bytes(len(out))} once "
                             f"decompressed; only {format_bytes(room)} of memory was available."
                         )
             except (zlib.error, EOFError, RuntimeError) as error:
-                self.fail(f"is not whole {compression} data ({error}); was it cut short?")
+                self.fail(f"is damaged or cut short: {error}; expected whole {compression} data")
         return np.frombuffer(out, np.uint8)
 
     def text(self) -> bytes:
@@ -114,12 +123,38 @@ class Source:
         piece = self.data[position : position + 4096].tobytes()
         return piece.split(b"\n", 1)[0].rstrip(b"\r")
 
-    def lines(self, limit: int = 1 << 20) -> Iterator[tuple[int, bytes]]:
-        """The first lines with the position of each, from the first ``limit`` bytes."""
-        position = 0
-        for line in self.data[:limit].tobytes().split(b"\n"):
-            yield position, line.rstrip(b"\r")
-            position += len(line) + 1
+    def lines(self, limit: int | None = None) -> Iterator[tuple[int, bytes]]:
+        """The lines with the position of each, as many as begin in the first ``limit`` bytes."""
+        data, position = self.data, 0
+        stop = len(data) if limit is None else min(limit, len(data))
+        while position < stop:
+            block = data[position : position + _BLOCK].tobytes()
+            lines = block.split(b"\n")
+            last = position + _BLOCK >= len(data)
+            # The last piece of a block is cut off, unless it is a whole block without an end.
+            for line in lines if last or len(lines) == 1 else lines[:-1]:
+                if position < stop:
+                    yield position, line.rstrip(b"\r")
+                position += len(line) + 1
+
+
+class _Resumed:
+    """A file whose first bytes were already read: pipes cannot go back."""
+
+    def __init__(self, head: bytes, file: Any):
+        self._head, self._file, self.done = head, file, 0
+
+    def read(self, size: int) -> bytes:
+        """The next bytes."""
+        piece = self._head + self._file.read(size - len(self._head))
+        self._head = b""
+        self.done += len(piece)
+        return piece
+
+
+def _without_mark(data: np.ndarray) -> np.ndarray:
+    """Text without the mark that some editors put in front of UTF-8."""
+    return data[3:] if tuple(data[:3].tolist()) == _BYTE_ORDER_MARK else data
 
 
 def show(token: bytes) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -25,20 +26,37 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     >>> (tmp_path / "note.txt").read_bytes()
     b'done'
     """
-    temporary = temporary_beside(path)
+    target = path.resolve()  # a link stays a link to the new file
+    temporary = temporary_beside(target)
     try:
+        mode = _mode_to_keep(target)
         with temporary.open("xb") as raw:
             with _compressed(raw, path.suffix.lower()) as file:
                 yield file
             raw.flush()
             os.fsync(raw.fileno())
-        os.replace(temporary, path)
-    except OSError as error:
+            if mode is not None:
+                os.chmod(temporary, mode)
+        os.replace(temporary, target)
+    except BaseException as error:
         _remove(temporary)
-        raise GraphError(f"{path} cannot be written: {error.strerror or error}.") from None
-    except BaseException:
-        _remove(temporary)
+        if isinstance(error, OSError):
+            raise GraphError(f"{path} cannot be written: {error.strerror or error}.") from None
+        if type(error).__module__.startswith("polars"):  # it wraps what the disk says
+            reason = str(error).strip().split("\n", 1)[0]
+            raise GraphError(f"{path} cannot be written: {reason}.") from None
         raise
+
+
+def _mode_to_keep(path: Path) -> int | None:
+    """The permissions of the file that will be replaced; only plain files are."""
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(mode):
+        raise GraphError(f"{path} is not a plain file, so it cannot be replaced by one.")
+    return stat.S_IMODE(mode)
 
 
 def temporary_beside(path: Path) -> Path:

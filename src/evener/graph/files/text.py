@@ -50,6 +50,7 @@ class Rules(NamedTuple):
     tag: int = 0  # the byte that begins a row (DIMACS: a), or 0
     skip: np.uint64 = NOWHERE  # position of one line to pass over: a header
     extra: bool = False  # whether further columns are passed over
+    real: bool = False  # whether weights are decimals even where they look whole
 
 
 class Rows(NamedTuple):
@@ -69,7 +70,7 @@ def parse_rows(source: Source, rules: Rules) -> Rows:
         _count_rows(pieces, data, rules, room)
         offsets = np.cumsum(room)
         ids: np.dtype = np.dtype(np.int32)
-        as_float = False
+        as_float = rules.real
         while True:
             total = int(offsets[-1])
             per_row = ids.itemsize * min(rules.columns, 2) + (8 if rules.columns == 3 else 0)
@@ -163,12 +164,24 @@ def _find_row(data, rules, row):
 
 @compiled(allocates=False)
 def skip_blanks(data, at, end):
-    """Move to the next byte that is no space, tab, comma or carriage return."""
+    """Move to the next byte that is no space, tab or carriage return at the end of a line."""
     while at < end:
         byte = data[at]
-        if byte != _SPACE and byte != _TAB and byte != _COMMA and byte != _RETURN:
+        if byte == _RETURN:
+            if at + _U1 < end and data[at + _U1] != _NEWLINE:
+                break
+        elif byte != _SPACE and byte != _TAB:
             break
         at += _U1
+    return at
+
+
+@compiled(allocates=False)
+def skip_separator(data, at, end):
+    """Move to the next column: over blanks with at most one comma among them."""
+    at = skip_blanks(data, at, end)
+    if at < end and data[at] == _COMMA:
+        at = skip_blanks(data, at + _U1, end)
     return at
 
 
@@ -255,14 +268,14 @@ def _read_row(data, at, end, rules, as_float, row, src, dst, weights):
         at = skip_blanks(data, at + _U1, end)
     outcome, at = read_id(data, at, end, row, src)
     if outcome == OK and rules.columns > 1:
-        outcome, at = read_id(data, skip_blanks(data, at, end), end, row, dst)
+        outcome, at = read_id(data, skip_separator(data, at, end), end, row, dst)
     if outcome == OK and rules.columns > 2:
-        outcome, at = read_weight(data, skip_blanks(data, at, end), end, as_float, row, weights)
+        outcome, at = read_weight(data, skip_separator(data, at, end), end, as_float, row, weights)
     if outcome != OK:
         return outcome, at
     if rules.extra:
         return OK, next_line(data, at, end)
-    at = skip_blanks(data, at, end)
+    at = skip_separator(data, at, end)  # a comma at the end of a line separates nothing
     if at < end and data[at] != _NEWLINE:
         return EXTRA_COLUMN, at
     return OK, at + _U1
@@ -272,7 +285,7 @@ def _read_row(data, at, end, rules, as_float, row, src, dst, weights):
 def read_id(data, at, end, row, out):
     """Read a vertex id into ``out[row]``; returns (outcome, position)."""
     value, stop, status = read_index(data, at, end)
-    if status == NOT_A_NUMBER and (at >= end or data[at] == _NEWLINE):
+    if status == NOT_A_NUMBER and (at >= end or data[at] == _NEWLINE or data[at] == _COMMA):
         return MISSING_COLUMN, at
     if status == OK and not ends_token(data, stop, end):
         return NOT_A_NUMBER, at
@@ -287,7 +300,7 @@ def read_id(data, at, end, row, out):
 @compiled(allocates=False)
 def read_weight(data, at, end, as_float, row, out):
     """Read a weight into ``out[row]``; returns (outcome, position)."""
-    if at >= end or data[at] == _NEWLINE:
+    if at >= end or data[at] == _NEWLINE or data[at] == _COMMA:
         return MISSING_COLUMN, at
     if as_float:
         real, stop, status = read_float(data, at, end)
