@@ -108,9 +108,15 @@ def _feed_value(digest: Any, value: Any, seen: set[int]) -> None:
 @functools.cache
 def _atomics() -> str:
     """Hash the module that tells Numba how to write atomics: no bytecode shows a change there."""
-    from evener.device import cpu_atomic
+    from evener.device import cpu_atomic, cpu_types
 
-    return hashlib.sha256(Path(cpu_atomic.__file__).read_bytes()).hexdigest()
+    texts = [Path(module.__file__).read_bytes() for module in (cpu_atomic, cpu_types)]
+    return hashlib.sha256(b"".join(texts)).hexdigest()
+
+
+def _takes_functions(signature: Any) -> bool:
+    """Whether a function is an argument: then only the caller's code is worth keeping."""
+    return "Dispatcher(" in str(signature)
 
 
 class DiskCache:
@@ -140,7 +146,7 @@ class DiskCache:
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         """Return the compiled result for a signature, or None when it must be compiled."""
-        if not self._enabled:
+        if not self._enabled or _takes_functions(signature):
             return None
         import pickle
 
@@ -159,6 +165,8 @@ class DiskCache:
     def save_overload(self, signature: Any, result: Any) -> None:
         """Keep a compiled result; a read-only or full disk only costs the cache."""
         if not self._enabled or result.lifted or result.library.has_dynamic_globals:
+            return
+        if _takes_functions(signature):
             return
         from numba.core import serialize
 

@@ -44,6 +44,22 @@ class Compiled:
                     found = self.__dict__["_dispatcher"] = _make_dispatcher(self)
         return found
 
+    def compile_for(self, *examples: Any) -> None:
+        """Compile for arguments of these types, or find that in the cache, without calling."""
+        import numba
+
+        self.dispatcher.compile(tuple(numba.typeof(_writeable(example)) for example in examples))
+
+    def result_dtype(self, *examples: Any) -> np.dtype:
+        """The dtype that the function returns for arguments of these types."""
+        import numba
+        from numba.np.numpy_support import as_dtype
+
+        dispatcher = self.dispatcher  # our own types are registered with the first one
+        signature = tuple(numba.typeof(_writeable(example)) for example in examples)
+        dispatcher.compile(signature)
+        return as_dtype(dispatcher.overloads[signature].signature.return_type)
+
     @property
     def _numba_type_(self) -> Any:
         from numba.core import types
@@ -71,13 +87,16 @@ def _writeable(value: Any) -> Any:
     """
     if isinstance(value, np.ndarray) and not value.flags.writeable:
         return np.asarray(_Memory(value))
+    if isinstance(value, tuple):
+        plain = [_writeable(item) for item in value]
+        return type(value)(*plain) if hasattr(value, "_fields") else tuple(plain)
     return value
 
 
 def _make_dispatcher(compiled: Compiled) -> Any:
     import numba
 
-    from evener.device import cpu_atomic  # noqa: F401  registers the atomics with Numba
+    from evener.device import cpu_atomic, cpu_types  # noqa: F401  they register with Numba
     from evener.device.cache import DiskCache
 
     # error_model: a division by zero gives inf or nan as in C, instead of a raise that costs a

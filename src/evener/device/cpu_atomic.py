@@ -200,22 +200,22 @@ _SLEEP_MICROSECONDS = 50
 
 @overload(sync.arrive)
 def _overload_arrive(array, index):
-    return lambda array, index: _arrive(array, index)
+    return lambda array, index: _arrive(array, index)  # type: ignore[call-arg]
 
 
 @overload(sync.load)
 def _overload_load(array, index):
-    return lambda array, index: _load(array, index)
+    return lambda array, index: _load(array, index)  # type: ignore[call-arg]
 
 
 @overload(sync.publish)
 def _overload_publish(array, index, value):
-    return lambda array, index, value: _publish(array, index, value)
+    return lambda array, index, value: _publish(array, index, value)  # type: ignore[call-arg]
 
 
 @overload(sync.pause)
 def _overload_pause():
-    return lambda: _pause()
+    return lambda: _pause()  # type: ignore[call-arg]
 
 
 @overload(sync.give_way)
@@ -229,6 +229,21 @@ def _overload_give_way():
 @overload(sync.doze)
 def _overload_doze():
     def doze():
-        _usleep(_SLEEP_MICROSECONDS)
+        _usleep(_SLEEP_MICROSECONDS)  # type: ignore[call-overload]
 
     return doze
+
+
+@intrinsic
+def _cycles(typing: Any) -> Any:
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        kind = ir.FunctionType(ir.IntType(64), [])
+        name = "llvm.readcyclecounter"
+        return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), [])
+
+    return signature(types.int64), generate
+
+
+@overload(sync.cycles)
+def _overload_cycles():
+    return lambda: _cycles()  # type: ignore[call-arg]

@@ -22,6 +22,7 @@ from evener import progress
 from evener.device import atomic
 from evener.device.compile import Compiled
 from evener.device.limits import num_cores
+from evener.device.sync import CANCEL
 from evener.errors import EvenerError
 
 _POLL_SECONDS = 0.05  # how often a waiting caller looks for Ctrl-C and reports progress
@@ -143,3 +144,44 @@ def parallel(function: Callable[..., None]) -> Parallel:
     [0, 1, 4, 9]
     """
     return Parallel(function)
+
+
+_together = threading.Lock()  # one kernel with barriers at a time: its threads must all run
+
+
+def run_together(worker: Compiled, threads: int, sync: np.ndarray, *args: Any) -> bool:
+    """Run ``worker(thread, threads, sync, *args)`` on so many threads that meet at barriers.
+
+    Ctrl-C asks them to stop; they do at their next barrier, and the interrupt goes on to the
+    caller. Returns whether a worker said that it could not go on.
+    """
+    if threads == 1:
+        return bool(_alone(worker, sync, *args))
+    with _together:
+        team = _executor()
+        running = [team.submit(worker, t, threads, sync, *args) for t in range(threads)]
+        try:
+            while True:
+                _, waiting = concurrent.futures.wait(running, timeout=_POLL_SECONDS)
+                if not waiting:
+                    break
+                progress.report(0, 0)
+        except BaseException:
+            sync[CANCEL] = 1
+            concurrent.futures.wait(running)
+            raise
+    return any([bool(future.result()) for future in running])
+
+
+def _alone(worker: Compiled, sync: np.ndarray, *args: Any) -> Any:
+    """A team of one, on a thread of its own so that Ctrl-C is seen here."""
+    future = _executor().submit(worker, 0, 1, sync, *args)
+    try:
+        while not future.done():
+            concurrent.futures.wait([future], timeout=_POLL_SECONDS)
+            progress.report(0, 0)
+    except BaseException:
+        sync[CANCEL] = 1
+        concurrent.futures.wait([future])
+        raise
+    return future.result()

@@ -23,6 +23,7 @@ PER_VERTEX = ("id", "degree")  # what s offers beside the fields, indexed by a v
 SINGLE = ("superstep", "num_vertices", "changed")
 OPERATIONS = {getattr(atomic, name): name for name in ("min", "max", "add", "cas", "exchange")}
 MERGE_OF = {"min": "min", "max": "max", "add": "sum"}
+ONLY_READ = ("where", "where of edges", "until", "gather", "combine", "reduce")  # roles
 
 
 @dataclass(frozen=True)
@@ -94,20 +95,15 @@ class _Reader(ast.NodeVisitor):
 
     def _add_aliases(self, definition: ast.FunctionDef) -> None:
         """Names that are assigned once, from a vertex, stand for that vertex."""
+        sources = {
+            id(node.targets[0]): node.value
+            for node in ast.walk(definition)
+            if isinstance(node, ast.Assign) and len(node.targets) == 1
+        }
         assigned: dict[str, list[ast.expr | None]] = {}
         for node in ast.walk(definition):
-            if isinstance(node, ast.Assign) and len(node.targets) == 1:
-                target = node.targets[0]
-                if isinstance(target, ast.Name):
-                    assigned.setdefault(target.id, []).append(node.value)
-                    continue
-            for name in ast.walk(node) if isinstance(node, ast.Assign) else ():
-                if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store):
-                    assigned.setdefault(name.id, []).append(None)
-            if isinstance(node, ast.AugAssign | ast.For | ast.NamedExpr):
-                for name in ast.walk(node.target):
-                    if isinstance(name, ast.Name):
-                        assigned.setdefault(name.id, []).append(None)
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                assigned.setdefault(node.id, []).append(sources.get(id(node)))
         for local, values in assigned.items():
             if local in self.places:
                 self.fail(f"assigns to its argument {local}", definition)
@@ -132,7 +128,8 @@ class _Reader(ast.NodeVisitor):
             self.fail(f"atomic.{operation} takes a field of s, a vertex and a value", node)
         name = node.args[0].attr  # type: ignore[attr-defined]
         self._touch(name, node.args[1], operation, node)
-        for argument in node.args[1:]:
+        self._visit_index(node.args[1])
+        for argument in node.args[2:]:
             self.visit(argument)
 
     def visit_Subscript(self, node: ast.Subscript) -> None:
@@ -150,7 +147,7 @@ class _Reader(ast.NodeVisitor):
             self.offered.add(name)
         else:
             self._touch(name, node.slice, kind, node)
-        self.visit(node.slice)
+        self._visit_index(node.slice)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
         if isinstance(node.target, ast.Subscript) and self._is_state_attribute(node.target.value):
@@ -180,8 +177,36 @@ class _Reader(ast.NodeVisitor):
             self.fail(f"{node.id} can only be used as {node.id}.name", node)
         if place == "edge":
             self.fail(f"{node.id} can only be used as s.weight[{node.id}]", node)
+        if place in VERTICES:
+            self.fail(
+                f"{node.id} says where a device keeps the vertex, which differs from device to "
+                f"device; the index of the vertex is s.id[{node.id}]",
+                node,
+            )
+
+    def visit_Assign(self, node: ast.Assign) -> None:
+        target = node.targets[0]
+        if (
+            isinstance(target, ast.Name)
+            and self._is_vertex(node.value)
+            and target.id in self.places
+        ):
+            return  # one name for another
+        self.generic_visit(node)
+
+    def visit_Compare(self, node: ast.Compare) -> None:
+        same = all(isinstance(op, ast.Eq | ast.NotEq) for op in node.ops)
+        if not (same and all(map(self._is_vertex, [node.left, *node.comparators]))):
+            self.generic_visit(node)
 
     # ---- what they mean -------------------------------------------------------------------
+
+    def _is_vertex(self, node: ast.expr) -> bool:
+        return isinstance(node, ast.Name) and self.places.get(node.id) in VERTICES
+
+    def _visit_index(self, index: ast.expr) -> None:
+        if not self._is_vertex(index):
+            self.visit(index)
 
     def _is_state_attribute(self, node: ast.AST) -> bool:
         return (
@@ -229,12 +254,20 @@ class _Reader(ast.NodeVisitor):
         self.found.add(Access(name, place, kind, line))
 
     def _check_merge(self, name: str, field: Field, place: str, kind: str, node: ast.AST) -> None:
+        if kind != "read" and self.use.role in ONLY_READ:
+            self.fail(f"writes {name}, but as {self.use.role} it only reads", node)
         if kind in MERGE_OF and field.merge is not None and MERGE_OF[kind] != field.merge:
             self.fail(f"atomic.{kind} on {name}, which merges by {field.merge!r}", node)
         far = place == "other" or (place == "dst" and self.use.role == "f") or place == "src"
         if kind != "read" and far and field.merge is None and field.follows is None:
             self.fail(
                 f"writes {name} of a vertex that another device may own, but {name} has no merge",
+                node,
+            )
+        if kind not in ("read", "add") and far and field.merge == "sum":
+            self.fail(
+                f"writes {name} of a vertex that another device may own; as {name} merges by "
+                f"'sum', only atomic.add can",
                 node,
             )
 
@@ -272,6 +305,9 @@ def _always_returns(body: list[ast.stmt]) -> bool:
             isinstance(statement, ast.While)
             and isinstance(statement.test, ast.Constant)
             and statement.test.value
+            and not any(isinstance(node, ast.Break) for node in ast.walk(statement))
         ):
+            return True
+        if isinstance(statement, ast.Raise):
             return True
     return False

@@ -52,7 +52,7 @@ class Field(_Declared):
         The value at the start of a run; by default the neutral value of ``merge``, else 0.
     merge
         How two values of one vertex combine: ``"min"``, ``"max"``, ``"sum"``, ``"any"`` (one of
-        them, whichever), or None if only one place writes a vertex.
+        those that changed, whichever), or None if only one place writes a vertex.
     follows
         The field that leads this one: this value counts only where its writer's leader won.
     replicated

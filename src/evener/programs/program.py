@@ -7,23 +7,15 @@ engine reads the outcome, `Program.declaration`.
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from evener.errors import ProgramError
 from evener.programs.access import Accesses, infer
 from evener.programs.fields import VERTEX, Field, Param, Scalar, Vertex
+from evener.programs.flow import resolve
 from evener.programs.functors import Functor
-from evener.programs.stages import (
-    Advance,
-    Backwards,
-    Compute,
-    Filter,
-    Reduce,
-    Repeat,
-    Stage,
-    walk,
-)
+from evener.programs.stages import Advance, Backwards, Reduce, Repeat, Stage, walk
 
 RUN_OPTIONS = (
     "device", "partition", "exchange", "direction", "schedule", "memory_limit", "preallocate",
@@ -31,7 +23,7 @@ RUN_OPTIONS = (
 )  # fmt: skip
 RESERVED = (
     "count", "index", "id", "graph", "stats", "trace", "top", "explain", "weight", "degree",
-    "superstep", "num_vertices", "changed", *RUN_OPTIONS,
+    "superstep", "num_vertices", "changed", "path_to", *RUN_OPTIONS,
 )  # fmt: skip
 
 
@@ -99,6 +91,7 @@ def _declare(cls: type[Program]) -> Declaration:
     )  # fmt: skip
     _check_names(declaration)
     _check_loop(declaration)
+    declaration = replace(declaration, loop=resolve(declaration.name, loop))
     _infer_accesses(declaration)
     return declaration
 
@@ -117,17 +110,26 @@ def _check_names(d: Declaration) -> None:
     for name in d.start_parameters.keys() & (d.fields.keys() | d.scalars.keys()):
         raise ProgramError(f"{d.name}.{name} is both declared and an argument of start.")
     for name, declared in d.fields.items():
-        leader = declared.follows
-        if leader is not None and not any(leader is other for other in d.fields.values()):
-            raise ProgramError(f"{d.name}.{name} follows a field that the program does not have.")
-        if leader is not None and leader.follows is not None:
-            raise ProgramError(f"{d.name}.{name} follows {leader.name}, which itself follows.")
-        if leader is not None and leader.merge not in ("min", "max"):
-            raise ProgramError(
-                f"{d.name}.{name} follows {leader.name}, which must merge by 'min' or 'max'."
-            )
         if declared.dtype is VERTEX and declared.merge == "sum":
             raise ProgramError(f"{d.name}.{name} holds vertices; they cannot be summed.")
+        if declared.follows is not None:
+            _check_follower(d, name, declared)
+
+
+def _check_follower(d: Declaration, name: str, declared: Field) -> None:
+    leader = d.fields.get(declared.follows.name)  # type: ignore[union-attr]
+    if leader is None:
+        raise ProgramError(f"{d.name}.{name} follows a field that the program does not have.")
+    if leader.follows is not None:
+        raise ProgramError(f"{d.name}.{name} follows {leader.name}, which itself follows.")
+    if leader.merge not in ("min", "max"):
+        raise ProgramError(
+            f"{d.name}.{name} follows {leader.name}, which must merge by 'min' or 'max'."
+        )
+    if leader.replicated != declared.replicated:
+        raise ProgramError(
+            f"{d.name}.{name} follows {leader.name}; both or neither must be replicated."
+        )
 
 
 def _check_loop(d: Declaration) -> None:
@@ -140,41 +142,35 @@ def _check_loop(d: Declaration) -> None:
     for stage in walk(d.loop):
         if isinstance(stage, Repeat):
             recorded = recorded or stage.record
-            if stage.order is not None:
-                _require(d, stage.order.field, d.fields, "nearest orders by")
-                _require(d, stage.order.delta, d.params, "nearest has as delta")
-                if len(stage.stages) != 1 or not isinstance(stage.stages[0], Advance):
-                    raise ProgramError(
-                        f"{d.name}: a repeat with order= holds exactly one advance stage."
-                    )
-            _require(d, stage.max_supersteps, d.params, "max_supersteps is")
+            _check_repeat(d, stage)
         elif isinstance(stage, Backwards) and not recorded:
             raise ProgramError(f"{d.name}: backwards needs a repeat with record=True before it.")
         elif isinstance(stage, Reduce):
             _require(d, stage.into, d.scalars, "reduce goes into")
-    _check_edge_frontiers(d, d.loop)
+
+
+def _check_repeat(d: Declaration, stage: Repeat) -> None:
+    _require(d, stage.max_supersteps, d.params, "max_supersteps is")
+    if stage.until is None and stage.max_supersteps is None and not stage.makes_frontier:
+        raise ProgramError(
+            f"{d.name}: a repeat would never end; it needs until=, max_supersteps= or a stage that "
+            f"makes a frontier."
+        )
+    if stage.order is None:
+        return
+    _require(d, stage.order.field, d.fields, "nearest orders by")
+    _require(d, stage.order.delta, d.params, "nearest has as delta")
+    only = stage.stages[0]
+    if len(stage.stages) != 1 or not isinstance(only, Advance):
+        raise ProgramError(f"{d.name}: a repeat with order= holds exactly one advance stage.")
+    if only.emit != "vertices" or only.over_all:
+        raise ProgramError(f"{d.name}: an ordered advance goes over the frontier, to vertices.")
 
 
 def _require(d: Declaration, value: Any, declared: dict[str, Any], what: str) -> None:
-    if isinstance(value, Field | Param | Scalar) and not any(
-        value is other for other in declared.values()
-    ):
+    """Refuse what another program declares; a subclass may have declared the name anew."""
+    if isinstance(value, Field | Param | Scalar) and value.name not in declared:
         raise ProgramError(f"{d.name}: {what} something that the program does not declare.")
-
-
-def _check_edge_frontiers(d: Declaration, stages: tuple[Stage, ...]) -> None:
-    """An advance that emits edges must be followed by a stage over edges, or end the superstep."""
-    for stage, after in zip(stages, (*stages[1:], None), strict=True):
-        if isinstance(stage, Repeat | Backwards):
-            _check_edge_frontiers(d, stage.stages)
-        elif (
-            isinstance(stage, Advance)
-            and stage.emit == "edges"
-            and not isinstance(after, Filter | Compute | Advance | None)
-        ):
-            raise ProgramError(
-                f"{d.name}: {type(after).__name__.lower()} cannot take a frontier of edges."
-            )
 
 
 def _infer_accesses(d: Declaration) -> None:

@@ -2,6 +2,21 @@
 
 Stages are data. They keep the *names* of functors and resolve them on the class that runs, so that
 a subclass may override a functor.
+
+How frontiers travel
+--------------------
+* `advance`, `filter` and `gather` make a new frontier; `compute`, `edges`, `reduce` and
+  `backwards` leave it as it was. ``over="all"`` says what a stage runs over, nothing more: after
+  ``compute(f, over="all")`` the frontier is what it was before.
+* A `repeat` hands on the frontier with which it ended. Run out, that is the empty set, and a
+  second repeat that takes a frontier then has nothing to do; begin it, or put before it, a stage
+  with ``over="all"``, such as ``filter(f, over="all")``.
+* An advance with ``emit="edges"`` makes a frontier of edges. `filter` and `compute` on it call
+  ``f(src, dst, edge, s)``, an `advance` goes over the out-edges of the set of their ``dst``, and
+  the other stages cannot take it.
+
+``s.superstep`` and ``s.changed`` are those of the innermost repeat; when it ends, those of the
+repeat around it are back.
 """
 
 from __future__ import annotations
@@ -63,9 +78,10 @@ class Filter(Stage):
     """Keep a part of the frontier."""
 
     functor: str
+    on_edges: bool = False  # set when the program is made, by what comes before the stage
 
     def uses(self) -> Iterator[Use]:
-        yield Use(self.functor, VERTEX_ARGUMENTS, True)
+        yield Use(self.functor, EDGE_ARGUMENTS if self.on_edges else VERTEX_ARGUMENTS, True)
 
 
 @dataclass(frozen=True)
@@ -73,9 +89,10 @@ class Compute(Stage):
     """Do something at each vertex of the frontier."""
 
     functor: str
+    on_edges: bool = False  # as in Filter
 
     def uses(self) -> Iterator[Use]:
-        yield Use(self.functor, VERTEX_ARGUMENTS, False)
+        yield Use(self.functor, EDGE_ARGUMENTS if self.on_edges else VERTEX_ARGUMENTS, False)
 
 
 @dataclass(frozen=True)
@@ -93,7 +110,7 @@ class Gather(Stage):
         return self.combine.startswith("@")
 
     def uses(self) -> Iterator[Use]:
-        yield Use(self.functor, EDGE_ARGUMENTS, True)
+        yield Use(self.functor, EDGE_ARGUMENTS, True, "gather")
         yield Use(self.apply, ("v", "total", "s"), True, "apply")
         if self.combine_is_functor:
             yield Use(self.combine[1:], ("a", "b"), True, "combine")
@@ -110,7 +127,7 @@ class Edges(Stage):
     def uses(self) -> Iterator[Use]:
         yield Use(self.functor, EDGE_ARGUMENTS, True)
         if self.where is not None:
-            yield Use(self.where, ("src", "s"), True, "where")
+            yield Use(self.where, ("src", "s"), True, "where of edges")
 
 
 @dataclass(frozen=True)
@@ -122,7 +139,7 @@ class Reduce(Stage):
     into: Scalar
 
     def uses(self) -> Iterator[Use]:
-        yield Use(self.functor, VERTEX_ARGUMENTS, True)
+        yield Use(self.functor, VERTEX_ARGUMENTS, True, "reduce")
 
 
 @dataclass(frozen=True)
@@ -147,12 +164,44 @@ class Repeat(Stage):
         if self.until is not None:
             yield Use(self.until, ("s",), True, "until")
 
+    @property
+    def takes_frontier(self) -> bool:
+        """Whether a stage takes the frontier that the superstep starts with."""
+        return _takes_frontier(self.stages)
+
+    @property
+    def makes_frontier(self) -> bool:
+        """Whether a stage makes a new frontier, so that it may run empty."""
+        return _makes_frontier(self.stages)
+
 
 @dataclass(frozen=True)
 class Backwards(Stage):
     """The recorded frontiers from last to first."""
 
     stages: tuple[Stage, ...]
+
+
+def _takes_frontier(stages: tuple[Stage, ...]) -> bool:
+    for stage in stages:
+        if isinstance(stage, Repeat):
+            if stage.takes_frontier:
+                return True
+            if stage.makes_frontier:
+                return False
+        elif isinstance(stage, Advance | Filter | Gather):
+            return not stage.over_all
+        elif isinstance(stage, Compute | Reduce) and not stage.over_all:
+            return True
+    return False
+
+
+def _makes_frontier(stages: tuple[Stage, ...]) -> bool:
+    return any(
+        isinstance(stage, Advance | Filter | Gather)
+        or (isinstance(stage, Repeat) and stage.makes_frontier)
+        for stage in stages
+    )
 
 
 def advance(
@@ -166,8 +215,8 @@ def advance(
     """Call ``f(src, dst, edge, s) -> bool`` for the out-edges of the frontier.
 
     The new frontier is the set of ``dst`` for which some call returned True, or of the edges with
-    ``emit="edges"``. ``where(dst, s)`` only saves work: it may turn from true to false within a
-    superstep and never back.
+    ``emit="edges"`` (these are always pushed). ``where(dst, s)`` only saves work: it may turn from
+    true to false within a superstep and never back.
     """
     if emit not in ("vertices", "edges"):
         raise ProgramError(f"advance emits {emit!r}; it must be 'vertices' or 'edges'.")
@@ -177,12 +226,18 @@ def advance(
 
 
 def filter(f: Functor, *, over: str = "frontier") -> Filter:
-    """Keep the vertices of the frontier for which ``f(v, s)`` returns True."""
+    """Keep the vertices of the frontier for which ``f(v, s)`` returns True.
+
+    On a frontier of edges the functor is ``f(src, dst, edge, s)``.
+    """
     return Filter(_over_all(over), _name(f))
 
 
 def compute(f: Functor, *, over: str = "frontier") -> Compute:
-    """Call ``f(v, s)`` for each vertex; the frontier stays as it is."""
+    """Call ``f(v, s)`` for each vertex; the frontier stays as it is.
+
+    On a frontier of edges the functor is ``f(src, dst, edge, s)``.
+    """
     return Compute(_over_all(over), _name(f))
 
 
@@ -198,8 +253,10 @@ def gather(
 
     ``combine`` is ``"sum"``, ``"min"``, ``"max"`` or ``"any"``, or a functor ``(a, b) -> value``;
     with a functor, vertices without in-edges are passed over, otherwise their total is the
-    neutral value. The new frontier holds the vertices whose ``apply(v, total, s)`` returned True.
-    ``asynchronous`` lets values written by ``apply`` be seen at once.
+    neutral value (±inf for ``"min"`` and ``"max"`` where no value tells the type). ``"any"`` is
+    one of the values that are not zero, 0 if there is none. ``f`` only reads. All totals are
+    complete before the first ``apply(v, total, s)``; ``asynchronous`` lets values written by it be
+    seen at once. The new frontier holds the vertices whose ``apply`` returned True.
     """
     if isinstance(combine, Functor):
         combine = f"@{combine.name}"
@@ -226,7 +283,11 @@ def edges(
 
 
 def reduce(f: Functor, op: str, into: Scalar, *, over: str = "frontier") -> Reduce:
-    """Reduce ``f(v, s)`` over the frontier of all devices into a scalar."""
+    """Reduce ``f(v, s)`` over the frontier of all devices into a scalar.
+
+    The result replaces the value of the scalar, which before its first reduce is the neutral
+    value of its merge, and is visible from the next stage.
+    """
     if not isinstance(into, Scalar):
         raise ProgramError(f"reduce goes into {into!r}; it must be a Scalar of the program.")
     if op != into.merge:
@@ -241,7 +302,14 @@ def repeat(
     order: Nearest | None = None,
     record: bool = False,
 ) -> Repeat:
-    """Repeat stages until the frontier is empty, ``until(s)`` holds, or the limit is reached."""
+    """Repeat stages until the frontier is empty, ``until(s)`` holds, or the limit is reached.
+
+    Before each superstep an empty frontier ends the loop, if a stage takes it or has made it (a
+    first superstep whose stages run over all vertices does not need one). After it the count
+    ``s.superstep`` goes up, then ``until`` and the limit are asked. ``record=True`` keeps the
+    frontier at the start of each superstep for `backwards`. On a graph without vertices nothing
+    runs.
+    """
     if isinstance(max_supersteps, int) and max_supersteps < 0:
         raise ProgramError(f"max_supersteps is {max_supersteps}; it cannot be negative.")
     if order is not None and not isinstance(order, Nearest):
@@ -251,12 +319,21 @@ def repeat(
 
 
 def backwards(*stages: Stage) -> Backwards:
-    """Replay the recorded frontiers from last to first; ``s.superstep`` is that of the record."""
+    """Replay the frontiers that the last recording repeat kept, from last to first.
+
+    Each time the stages start from the recorded frontier, and ``s.superstep`` is that of the
+    record; afterwards the frontier is what it was before.
+    """
     return Backwards(False, _stages(stages, "backwards"))
 
 
 def nearest(field: Field, delta: float | Param) -> Nearest:
-    """Order the frontier by a field, in buckets of width ``delta``, nearest first."""
+    """Order the frontier by a field, in buckets of width ``delta``, nearest first.
+
+    Bucket i holds the vertices with ``floor(value / delta) == i``. A superstep advances over what
+    the smallest bucket holds at its start; vertices emitted join the bucket of their value, which
+    may be the same one. One whose value fell meanwhile was dealt with in an earlier bucket.
+    """
     if not isinstance(field, Field):
         raise ProgramError(f"nearest orders by {field!r}; it must be a Field of the program.")
     return Nearest(field, delta)

@@ -1,0 +1,116 @@
+"""What callers of the algorithms hand over, checked: weights, values of vertices, numbers."""
+
+from __future__ import annotations
+
+import math
+import operator
+import weakref
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from evener.errors import GraphError
+from evener.graph.csr import Graph
+
+
+class Spread(NamedTuple):
+    """Smallest, mean and largest weight; not-a-number if one weight is."""
+
+    low: float
+    mean: float
+    high: float
+
+
+# A pass over all weights costs as much as a tenth of SSSP, and a graph does not change.
+_spreads: weakref.WeakKeyDictionary[Graph, Spread] = weakref.WeakKeyDictionary()
+
+
+def spread_of_weights(graph: Graph, algorithm: str) -> Spread:
+    """The spread of a graph's weights, found once a graph; GraphError if it has none."""
+    if graph.weights is None:
+        raise GraphError(f"{algorithm} needs weights, but the graph has none.")
+    found = _spreads.get(graph)
+    if found is None:
+        w = graph.weights
+        found = Spread(0, 0, 0) if len(w) == 0 else Spread(w.min(), w.mean(dtype=float), w.max())
+        _spreads[graph] = found
+    if math.isnan(found.low):
+        raise GraphError(f"{algorithm} needs weights that are numbers, but one is not-a-number.")
+    return found
+
+
+def positive_spread(graph: Graph, algorithm: str) -> Spread:
+    """The spread of the weights, none of which may be negative."""
+    found = spread_of_weights(graph, algorithm)
+    if found.low < 0:
+        raise GraphError(f"{algorithm} takes no negative weights, but one is {found.low}.")
+    return found
+
+
+def values_of_vertices(graph: Graph, given: Any, name: str, default: float) -> np.ndarray:
+    """One float for each vertex, from None, a number, a mapping of labels, or an array."""
+    n = graph.num_vertices
+    if given is None:
+        return np.full(n, default)
+    if isinstance(given, Mapping):
+        values = np.full(n, default)
+        if given:
+            values[graph.index_of(list(given))] = _floats(list(given.values()), name)
+    else:
+        values = np.array(_floats(given, name))
+        if values.ndim == 0:
+            values = np.full(n, values)
+        elif values.shape != (n,):
+            raise GraphError(f"{name} has shape {values.shape}; the graph has {n} vertices.")
+    if not np.isfinite(values).all():
+        raise GraphError(f"{name} holds a value that is not finite.")
+    return values
+
+
+def _floats(given: Any, name: str) -> np.ndarray:
+    try:
+        return np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise GraphError(
+            f"{name} is {type(given).__name__}; give a number, an array or a dict of labels."
+        ) from None
+
+
+def number(value: Any, name: str, low: float, high: float = math.inf) -> float:
+    """A number within bounds, both included."""
+    try:
+        found = float(value)
+    except (TypeError, ValueError):
+        raise GraphError(f"{name} is {value!r}; it must be a number.") from None
+    if not low <= found <= high:
+        bounds = f"at least {low:g}" if math.isinf(high) else f"from {low:g} to {high:g}"
+        raise GraphError(f"{name} is {value!r}; it must be {bounds}.")
+    return found
+
+
+def whole(value: Any, name: str, low: int = 0) -> int:
+    """A whole number that is not too small."""
+    try:
+        found = operator.index(value)
+    except TypeError:
+        raise GraphError(f"{name} is {value!r}; it must be a whole number.") from None
+    if found < low:
+        raise GraphError(f"{name} is {value!r}; it must be at least {low}.")
+    return found
+
+
+def one_vertex(graph: Graph, label: Any, name: str) -> int:
+    """The index of one label; GraphError for several."""
+    index = graph.index_of(label)
+    if not isinstance(index, int):
+        raise GraphError(f"{name} is {label!r}; it must be one vertex.")
+    return index
+
+
+def sums_of_in_weights(graph: Graph) -> np.ndarray:
+    """The sum of the weights of each vertex's in-arcs."""
+    n = graph.num_vertices
+    if n == 0:
+        return np.zeros(0)
+    return np.bincount(graph.indices, weights=graph.weights, minlength=n)

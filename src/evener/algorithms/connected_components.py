@@ -1,0 +1,155 @@
+"""Connected components, weak ones if the graph is directed.
+
+Method: Afforest (Sutton, Ben-Nun, Barak: Optimizing parallel graph connectivity computation via
+subgraph sampling, IPDPS 2018). Every vertex points to one of its component, itself at first. An
+edge *hooks* the higher of two roots onto the lower; *compressing* makes everyone point to its
+root. Two neighbours of each vertex are hooked first: that joins most of the graph into one giant
+component. The rest of the edges then matter only where an end is outside it, so most neighbour
+lists are never read. As the giant counts the component of a vertex of the largest degree, instead
+of the most frequent of a sample: one reduction finds it, and any choice is correct.
+
+A list may be left out only if its edges are in another list too, so a directed graph takes the
+program that reads them all. The last step repeats until no edge hooks: where several devices
+merge their replicas two hooks of one root may meet, of which the lower survives; the edge behind
+the other one hooks again in the next round.
+
+Encoding: ``component`` is the smallest index in the component.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy import int64
+
+from evener.device import atomic
+from evener.engine.run import run
+from evener.graph.csr import Graph
+from evener.programs import VERTEX, Field, Program, Scalar, functor
+from evener.programs.stages import compute, edges, reduce, repeat
+
+if TYPE_CHECKING:
+    from evener.engine.result import Result
+
+LABEL_BITS = 33  # of the key that is reduced: the degree above, the component below
+LABEL = (1 << LABEL_BITS) - 1
+
+
+class DirectedComponents(Program):
+    """Components over all arcs."""
+
+    component = Field(VERTEX, merge="min", replicated=True)
+
+    @functor
+    def hook(src, dst, edge, s):
+        a = s.component[s.id[src]]
+        b = s.component[s.id[dst]]
+        while a != b:
+            high = max(a, b)
+            low = min(a, b)
+            above = atomic.cas(s.component, high, high, low)
+            if above == high:
+                return True  # high was a root and now points to low
+            if above == low:
+                return False  # another thread did the same
+            a = s.component[above]  # high was hooked elsewhere: climb and try again
+            b = s.component[low]
+        return False
+
+    @functor
+    def compress(v, s):
+        me = s.id[v]
+        root = s.component[me]
+        while root != s.component[root]:
+            root = s.component[root]
+        s.component[me] = root
+
+    @functor
+    def unchanged(s):
+        return not s.changed
+
+    def start(self):
+        self.component[:] = np.arange(self.num_vertices)
+
+    loop = repeat(edges(hook), compute(compress, over="all"), until=unchanged)
+
+
+class Components(DirectedComponents):
+    """Components of an undirected graph: what is inside the giant one is not looked at."""
+
+    giant = Scalar(int64, "max")
+
+    @functor
+    def by_degree(v, s):
+        return (int64(s.degree[v]) << LABEL_BITS) | int64(s.component[s.id[v]])
+
+    @functor
+    def outside(src, s):
+        return s.component[s.id[src]] != (s.giant & LABEL)
+
+    hook, compress = DirectedComponents.hook, DirectedComponents.compress
+
+    loop = (
+        edges(hook, neighbours=(0, 1)),
+        compute(compress, over="all"),
+        edges(hook, neighbours=(1, 2)),
+        compute(compress, over="all"),
+        repeat(
+            reduce(by_degree, "max", into=giant, over="all"),
+            edges(hook, where=outside),
+            compute(compress, over="all"),
+            until=DirectedComponents.unchanged,
+        ),
+    )
+
+
+def connected_components(graph: Graph, *, device: str = "auto", **options: Any) -> Result:
+    """The connected component of every vertex; of a directed graph, the weak one.
+
+    Parameters
+    ----------
+    graph
+        The graph; weights and the direction of arcs are not read.
+    device, **options
+        Where and how to run, as in `evener.run`.
+
+    Returns
+    -------
+    Result
+        ``component``, the smallest index in the component of each vertex, and ``count``, the
+        number of components.
+
+    Examples
+    --------
+    >>> from evener import Graph
+    >>> from evener.algorithms import connected_components
+    >>> r = connected_components(Graph.from_edges([1, 3], [2, 4]), device="python")
+    >>> r.component.tolist(), r.count
+    ([0, 1, 1, 3, 3], 3)
+    """
+    program = DirectedComponents if graph.directed else Components
+    result = run(program, graph, device=device, **options)
+    roots = np.count_nonzero(result.component == np.arange(graph.num_vertices))
+    return result._attach(count=int(roots))
+
+
+def verify(graph: Graph, result: Any) -> None:
+    """Assert that a result labels the (weakly) connected components, whatever its labels are.
+
+    1. The ends of every arc have one label.
+    2. There are as many labels as components, by a search over the arcs in both directions: with
+       1 this makes the labels distinguish components.
+    3. ``count`` is that number, if the result has one.
+    """
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components as search
+
+    component = np.asarray(result.component)
+    src, dst, n = graph._sources(), graph.indices, graph.num_vertices
+    assert len(component) == n, "there is not one label a vertex"
+    assert (component[src] == component[dst]).all(), "an arc joins two labels"
+    ones = np.ones(len(dst), np.int8)
+    count = search(csr_array((ones, (src, dst)), shape=(n, n)), directed=False)[0] if n else 0
+    assert len(np.unique(component)) == count, "a component has several labels, or a label several"
+    assert getattr(result, "count", count) == count, "count is not the number of components"

@@ -1,0 +1,53 @@
+"""Types of our own that compiled code understands, registered with Numba on import."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+from numba.core import types
+from numba.extending import (
+    NativeValue,
+    box,
+    models,
+    overload,
+    register_model,
+    typeof_impl,
+    unbox,
+)
+
+from evener.device.states import Identity
+
+
+class IdentityType(types.Type):
+    """The type of `Identity`."""
+
+    def __init__(self) -> None:
+        super().__init__(name="Identity")
+
+
+identity_type = IdentityType()
+register_model(IdentityType)(models.OpaqueModel)
+
+
+@typeof_impl.register(Identity)
+def _typeof(value: Any, context: Any) -> IdentityType:
+    return identity_type
+
+
+@unbox(IdentityType)
+def _unbox(kind: Any, value: Any, context: Any) -> Any:
+    return NativeValue(context.context.get_dummy_value())
+
+
+@box(IdentityType)
+def _box(kind: Any, value: Any, context: Any) -> Any:
+    return context.pyapi.unserialize(context.pyapi.serialize_object(Identity()))
+
+
+@overload(operator.getitem)
+def _getitem(table, index):
+    if isinstance(table, IdentityType) and isinstance(index, types.Integer):
+        return lambda table, index: np.int64(index)
+    return None

@@ -1,0 +1,422 @@
+"""From a program's stages to the text of one kernel, which every thread of a team runs.
+
+The kernel holds the whole loop, repeats within repeats included: a stage becomes a call of an
+operator with the program's functors as arguments, which the compiler then inlines. Threads walk
+through the text in step; what decides where they go (sizes of frontiers, scalars, counters) is
+the same for all of them, because it is read after a barrier or computed alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from evener.device import compiled
+from evener.device.sync import barrier, cycles
+from evener.engine.job import Job, field_dtype
+from evener.errors import DeviceError
+from evener.operators import advance as advance_module
+from evener.operators import frontier as frontier_module
+from evener.operators import nearest as nearest_module
+from evener.operators import vertices as vertices_module
+from evener.programs.fields import Param, neutral
+from evener.programs.program import Declaration
+from evener.programs.stages import (
+    Advance,
+    Backwards,
+    Compute,
+    Edges,
+    Filter,
+    Gather,
+    Reduce,
+    Repeat,
+    Stage,
+    walk,
+)
+
+MODES = {"push": advance_module.PUSH, "pull": advance_module.PULL, "auto": advance_module.AUTO}
+IDEMPOTENT = ("min", "max", "any")
+
+SIGNATURE = (
+    "thread", "threads", "sync", "graph", "fields", "params", "fronts", "marks", "buffers",
+    "partials", "totals", "ordered", "record", "trace",
+)  # fmt: skip
+
+
+@dataclass
+class Kernel:
+    """The text of a kernel, and what its names stand for."""
+
+    text: str
+    names: dict[str, Any]
+    gathers: list[Gather] = field(default_factory=list)
+    state: Any = None  # the type of s
+
+
+def lower(job: Job, direction: str, state: Any) -> Kernel:
+    """Write the kernel of a job; DeviceError for what only the interpreter runs."""
+    return _Writer(job, direction, state).write()
+
+
+def pulls(d: Declaration, direction: str) -> bool:
+    """Whether a stage may run along in-edges, so that the transpose is needed."""
+    return any(
+        isinstance(stage, Gather)
+        or (
+            isinstance(stage, Advance)
+            and (direction == "pull" or (direction == "auto" and stage.where is not None))
+        )
+        for stage in walk(d.loop)
+    )
+
+
+class _Writer:
+    def __init__(self, job: Job, direction: str, state: Any):
+        self.job, self.d, self.direction = job, job.declaration, direction
+        self.lines: list[str] = []
+        self.indent = 1
+        self.loops = 0
+        self.step = "0"
+        self.current, self.next = "current", "following"
+        self.in_replay = False
+        self.gathers: list[Gather] = []
+        self.names: dict[str, Any] = {
+            "np": np, "State": state, "barrier": barrier, "cycles": cycles,
+            "always": advance_module.always,
+            "Team": frontier_module.Team, "Frontier": frontier_module.Frontier,
+            "Adjacency": frontier_module.Adjacency,
+            "advance": advance_module.advance, "fill_all": advance_module.fill_all,
+            "nearest": nearest_module.nearest,
+            "filter_": vertices_module.filter, "compute": vertices_module.compute,
+            "gather": vertices_module.gather, "reduce": vertices_module.reduce,
+            "edges": vertices_module.edges, "next_stamp": next_stamp, "note": note,
+            "remember": remember,
+        }  # fmt: skip
+        for name, functor in self.d.functors.items():
+            self.names[f"f_{name}"] = compiled(functor.function, allocates=False)
+        for name, combination in vertices_module.COMBINATIONS.items():
+            self.names[f"combine_{name}"] = combination
+
+    def put(self, line: str) -> None:
+        self.lines.append("    " * self.indent + line)
+
+    def write(self) -> Kernel:
+        for line in _PROLOGUE:
+            self.put(line)
+        for i, name in enumerate(self.d.scalars):
+            dtype = field_dtype(self.d.scalars[name].dtype, self.job.graph)
+            value = neutral(self.d.scalars[name].merge, dtype)
+            self.names[f"neutral_{name}"] = dtype.type(value)
+            self.put(f"scalar_{name} = neutral_{name}")
+            self.put(f"partial_{name} = partials[{i + 1}]")
+        self.sequence(self.d.loop)
+        for name in self.d.scalars:
+            self.put(f"partial_{name}[8 * thread] = scalar_{name}")
+        self.put("return stopped")
+        text = f"def worker({', '.join(SIGNATURE)}):\n" + "\n".join(self.lines) + "\n"
+        return Kernel(text, self.names, self.gathers)
+
+    # ---- the state ------------------------------------------------------------------------
+
+    def state(self, weight: str) -> str:
+        parts = [f"fields[{i}]" for i in range(len(self.d.fields))]
+        parts += [f"params[{i}]" for i in range(len(self.d.params))]
+        parts += [f"scalar_{name}" for name in self.d.scalars]
+        parts += [weight, "ids", "degree", f"np.int64({self.step})", "num_vertices", "changed"]
+        return f"State({', '.join(parts)})"
+
+    def source(self, stage: Stage) -> str:
+        return "everyone" if stage.over_all else self.current
+
+    def swap(self) -> None:
+        if self.in_replay:  # straight-line text: names change, not what they stand for
+            spare = {"x", "y"} - {self.next}
+            self.current, self.next = self.next, spare.pop()
+        else:
+            self.put("current, following = following, current")
+
+    # ---- stages ---------------------------------------------------------------------------
+
+    def sequence(self, stages: tuple[Stage, ...]) -> None:
+        for i, stage in enumerate(stages):
+            if isinstance(stage, Repeat):
+                self.repeat(stage)
+            elif isinstance(stage, Backwards):
+                self.backwards(stage)
+            elif isinstance(stage, Advance):
+                self.advance(stage)
+            elif isinstance(stage, Filter):
+                self.refuse_edges(stage.on_edges)
+                self.put(f"s = {self.state('weight_out')}")
+                source = self.source(stage)
+                self.put(f"filter_(team, out, f_{stage.functor}, s, {source}, {self.next})")
+                self.swap()
+            elif isinstance(stage, Compute):
+                self.refuse_edges(stage.on_edges)
+                self.put(f"s = {self.state('weight_out')}")
+                self.put(f"compute(team, f_{stage.functor}, s, {self.source(stage)})")
+            elif isinstance(stage, Gather):
+                self.gather(stage, keeps=self.keeps(stages, i))
+            elif isinstance(stage, Edges):
+                self.edges(stage)
+            elif isinstance(stage, Reduce):
+                self.reduce(stage)
+
+    def refuse_edges(self, on_edges: bool) -> None:
+        if on_edges:
+            raise DeviceError(
+                f"{self.d.name} has a frontier of edges, which this version runs only on "
+                "device='python'."
+            )
+
+    def keeps(self, stages: tuple[Stage, ...], at: int) -> bool:
+        """Whether the frontier that a stage makes is ever taken, or only counted."""
+        if self.in_replay:
+            return at + 1 < len(stages)
+        return any(
+            not stage.over_all and not isinstance(stage, Repeat | Backwards | Edges)
+            for stage in walk(self.d.loop)
+        )
+
+    def advance(self, stage: Advance) -> None:
+        self.refuse_edges(stage.emit == "edges")
+        where = "always" if stage.where is None else f"f_{stage.where}"
+        mode = MODES[self.direction]
+        if self.direction == "auto" and stage.where is None:
+            mode = advance_module.PUSH
+        source = self.source(stage)
+        self.put(f"s = {self.state('weight_out')}")
+        self.put(f"t = {self.state('weight_in')}")
+        self.put("stamp = next_stamp(team, marks, stamp)")
+        self.put(f"size, arcs = {source}.info[0], {source}.info[16]")
+        self.put(
+            f"pulled, made = advance(team, out, into, f_{stage.functor}, {where}, s, t, {source}, "
+            f"{self.next}, marks, stamp, {self.is_exact(stage)}, {mode}, left, before)"
+        )
+        self.put("calls += made")
+        self.put("left, before = left - arcs, size")
+        if stage.over_all:
+            self.put("fill_all(team, everyone, num_vertices, num_arcs)")
+        self.swap()
+
+    def is_exact(self, stage: Advance) -> bool:
+        """Whether a vertex must not be twice in the frontier that a stage makes.
+
+        It may where nothing but advances whose writes are idempotent will take that frontier.
+        """
+        if stage.idempotent != "auto":
+            return not stage.idempotent
+        for other in walk(self.d.loop):
+            if isinstance(other, Repeat) and other.record:
+                return True
+            if isinstance(other, Filter | Compute | Gather | Reduce) and not other.over_all:
+                return True
+            if isinstance(other, Advance):
+                for accesses in self.d.touched(other):
+                    for access in accesses.fields:
+                        declared = self.d.fields[access.field]
+                        follows = declared.follows is not None and declared.merge != "sum"
+                        if access.kind != "read" and not (
+                            declared.merge in IDEMPOTENT or (declared.merge is None and follows)
+                        ):
+                            return True
+        return False
+
+    def gather(self, stage: Gather, keeps: bool) -> None:
+        number = len(self.gathers)
+        self.gathers.append(stage)
+        if stage.combine_is_functor:
+            combine, start = f"f_{stage.combine[1:]}", "None"
+        else:
+            combine, start = f"combine_{stage.combine}", f"neutral_of_{number}"
+        self.put(f"t = {self.state('weight_in')}")
+        self.put(
+            f"made = gather(team, out, into, f_{stage.functor}, {combine}, f_{stage.apply}, {start}, "
+            f"t, {self.source(stage)}, {self.next}, totals[{number}], {stage.asynchronous}, {keeps})"
+        )
+        self.put("calls += made")
+        self.put("pulled = True")
+        self.swap()
+
+    def edges(self, stage: Edges) -> None:
+        where = "always" if stage.where is None else f"f_{stage.where}"
+        first, last = stage.neighbours or (0, None)
+        last = (1 << 62) if last is None else last
+        self.put(f"s = {self.state('weight_out')}")
+        self.put(
+            f"flag, made = edges(team, out, f_{stage.functor}, {where}, s, {first}, {last}, "
+            "partials[0])"
+        )
+        self.put("calls += made")
+        self.put("changed = changed or flag")
+
+    def reduce(self, stage: Reduce) -> None:
+        name = stage.into.name
+        self.put(f"s = {self.state('weight_out')}")
+        self.put(
+            f"scalar_{name} = reduce(team, f_{stage.functor}, combine_{stage.op}, "
+            f"neutral_{name}, s, {self.source(stage)}, partial_{name})"
+        )
+
+    # ---- loops ----------------------------------------------------------------------------
+
+    def limit(self, given: Any) -> str:
+        if isinstance(given, Param):
+            return f"params[{list(self.d.params).index(given.name)}]"
+        return str(given)
+
+    def repeat(self, stage: Repeat) -> None:
+        if self.in_replay:
+            raise DeviceError(f"{self.d.name} repeats within backwards: only device='python'.")
+        if stage.order is not None:
+            self.nearest(stage)
+            return
+        self.loops += 1
+        outer, step = self.step, f"step_{self.loops}"
+        changed = f"changed_{self.loops}"
+        self.step = step
+        self.put(f"{step} = 0")
+        self.put(f"{changed}, changed = changed, False")
+        self.put("left, before = num_arcs, 0")
+        if stage.record:
+            self.put("recorded = 0")
+        self.put("while True:")
+        self.indent += 1
+        if stage.max_supersteps is not None:
+            self.put(f"if {step} >= {self.limit(stage.max_supersteps)}: break")
+        if stage.takes_frontier:
+            self.put("if current.info[0] == 0: break")
+        elif stage.makes_frontier:
+            self.put(f"if {step} > 0 and current.info[0] == 0: break")
+        self.put("stopped = barrier(sync, threads)")
+        self.put("if stopped: break")
+        self.put("changed = False")
+        self.put("members, calls, pulled, clock = current.info[0], 0, False, cycles()")
+        if stage.record:
+            self.put("recorded = remember(team, current, record[0], record[1], recorded)")
+            self.put("if recorded < 0: break")
+        self.sequence(stage.stages)
+        self.put(f"note(team, trace, {step}, members, calls, pulled, clock)")
+        self.put(f"{step} += 1")
+        self.put("if stopped: break")
+        if stage.until is not None:
+            self.put(f"if f_{stage.until}({self.state('weight_out')}): break")
+        self.indent -= 1
+        self.put(f"changed = {changed}")
+        if stage.record:
+            self.put("if recorded < 0: return True")
+        self.step = outer
+
+    def nearest(self, stage: Repeat) -> None:
+        advance = stage.stages[0]
+        assert isinstance(advance, Advance)
+        assert stage.order is not None
+        offered = {name for found in self.d.touched(advance) for name in found.offered}
+        plain = stage.until is None and stage.max_supersteps is None and not stage.record
+        if not plain or "superstep" in offered or advance.over_all or advance.emit == "edges":
+            raise DeviceError(
+                f"{self.d.name} orders its frontier in a way that this version runs only on "
+                "device='python'."
+            )
+        where = "always" if advance.where is None else f"f_{advance.where}"
+        at = list(self.d.fields).index(stage.order.field.name)
+        self.put(f"s = {self.state('weight_out')}")
+        self.put("members, clock = current.info[0], cycles()")
+        self.put(
+            f"rounds, calls = nearest(team, out, f_{advance.functor}, {where}, s, fields[{at}], "
+            f"1.0 / {self.limit(stage.order.delta)}, current, ordered[0], ordered[1])"
+        )
+        self.put("note(team, trace, rounds, members, calls, False, clock)")
+
+    def backwards(self, stage: Backwards) -> None:
+        if self.in_replay:
+            raise DeviceError(f"{self.d.name} goes backwards twice: only device='python'.")
+        self.loops += 1
+        step = f"step_{self.loops}"
+        outer, self.step = (self.step, self.current, self.next), step
+        self.put("x, y, before, left = following, spare, 0, num_arcs")
+        self.put(f"for {step} in range(recorded - 1, -1, -1):")
+        self.indent += 1
+        self.put(f"first, last = record[1][{step}], record[1][{step} + 1]")
+        self.put("replayed = Frontier(record[0][first:last], spare_bits, replay_info)")
+        self.put("barrier(sync, threads)")
+        self.put("if thread == 0:")
+        self.put("    replay_info[0], replay_info[8] = last - first, 0")
+        self.put("stopped = barrier(sync, threads)")
+        self.put("if stopped: break")
+        self.put("changed, calls, pulled, clock = False, 0, False, cycles()")
+        self.current, self.next, self.in_replay = "replayed", "x", True
+        self.sequence(stage.stages)
+        self.in_replay = False
+        self.put(f"note(team, trace, {step}, last - first, calls, pulled, clock)")
+        self.indent -= 1
+        self.step, self.current, self.next = outer
+
+
+_PROLOGUE = (
+    "team = Team(thread, threads, sync, buffers[thread])",
+    "out = Adjacency(graph[0], graph[1])",
+    "weight_out = graph[2]",
+    "into = Adjacency(graph[3], graph[4])",
+    "weight_in = graph[5]",
+    "degree = graph[6]",
+    "num_vertices, num_arcs = len(graph[0]) - 1, len(graph[1])",
+    "ids = graph[7]",
+    "current = Frontier(fronts[0], fronts[1], fronts[2])",
+    "following = Frontier(fronts[3], fronts[4], fronts[5])",
+    "everyone = Frontier(fronts[0], fronts[6], fronts[7])",
+    "spare = Frontier(fronts[8], fronts[9], fronts[10])",
+    "spare_bits, replay_info = fronts[11], fronts[12]",
+    "changed, stopped, stamp, recorded = False, False, 0, 0",
+    "left, before, calls, pulled = num_arcs, 0, 0, False",
+)
+
+
+@compiled(allocates=False)
+def next_stamp(team, marks, stamp):
+    """The mark of the next stage; after 255 of them the marks are cleared."""
+    if stamp < 255:
+        return stamp + 1
+    barrier(team.sync, team.threads)
+    share = (len(marks) + team.threads - 1) // team.threads
+    for v in range(team.thread * share, min((team.thread + 1) * share, len(marks))):
+        marks[v] = 0
+    barrier(team.sync, team.threads)
+    return 1
+
+
+@compiled(allocates=False)
+def note(team, trace, step, members, calls, pulled, clock):
+    """Write a row of the trace: superstep, frontier, calls, whether it pulled, cycles."""
+    row = trace[0, 0]  # all threads read it before the first of them can change it
+    barrier(team.sync, team.threads)
+    if row + 1 < len(trace):
+        trace[row + 1, 5 + team.thread] = calls
+        if team.thread == 0:
+            trace[row + 1, 0] = step
+            trace[row + 1, 1] = members
+            trace[row + 1, 3] = pulled
+            trace[row + 1, 4] = cycles() - clock
+            trace[0, 0] = row + 1
+    elif team.thread == 0:
+        trace[0, 1] += 1  # rows that found no room
+    barrier(team.sync, team.threads)
+
+
+@compiled(allocates=False)
+def remember(team, current, queue, bounds, recorded):
+    """Keep a frontier for `backwards`; returns the number of those kept, -1 if there is no room."""
+    frontier_module.to_queue(team, current)
+    size = current.info[frontier_module.SIZE]
+    start = bounds[recorded]
+    if recorded + 2 > len(bounds) or start + size > len(queue):
+        return -1
+    share = (size + team.threads - 1) // team.threads
+    for i in range(team.thread * share, min((team.thread + 1) * share, size)):
+        queue[np.uint64(start + i)] = frontier_module.member(current, i)
+    if team.thread == 0:
+        bounds[recorded + 1] = start + size
+    barrier(team.sync, team.threads)
+    return recorded + 1

@@ -1,0 +1,210 @@
+"""The device ``cpu``: a program's whole loop as one compiled kernel, run by a team of threads."""
+
+from __future__ import annotations
+
+import functools
+import linecache
+import mmap
+import time
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from evener.device import require_memory
+from evener.device.compile import Compiled
+from evener.device.states import Identity, state_type
+from evener.device.sync import new_sync
+from evener.device.team import run_together
+from evener.engine.job import Job, field_dtype
+from evener.engine.lower import Kernel, lower, pulls
+from evener.errors import MemoryBudgetError
+from evener.graph.csr import Graph
+from evener.operators.frontier import ALL, BUFFER, EDGES, FORM, INFO_WORDS, SIZE
+from evener.operators.nearest import SHARED_WORDS
+from evener.programs.fields import neutral
+from evener.programs.stages import Backwards, Gather, Repeat, walk
+
+TRACE_ROWS = 1 << 14
+OFFERED = ("weight", "id", "degree", "superstep", "num_vertices", "changed")
+_NORESERVE = 0x4000  # Linux: pages that are never touched need no memory
+_RECORD_FACTOR = 64  # recorded frontiers may hold so many times the vertices
+
+
+def execute(job: Job, threads: int, direction: str = "auto") -> None:
+    """Run a job on the CPU, changing its fields in place."""
+    job.stats.update(supersteps=0, edges=0, threads=threads)
+    for name, scalar in job.declaration.scalars.items():
+        dtype = field_dtype(scalar.dtype, job.graph)
+        job.scalars[name] = dtype.type(neutral(scalar.merge, dtype))
+    if job.graph.num_vertices == 0:
+        return
+    began = time.perf_counter()
+    plan = _plan(job, direction)
+    arguments = _arguments(job, plan, threads)
+    # Compiled on this thread, by a team of one that finds nothing to do.
+    plan.worker.compile_for(0, threads, new_sync(), *arguments)
+    job.stats["compile_seconds"] = time.perf_counter() - began
+    started = time.perf_counter()
+    sync = new_sync()
+    stopped = run_together(plan.worker, threads, sync, *arguments)
+    if stopped:
+        raise MemoryBudgetError(
+            f"{job.declaration.name} records more frontiers than there is room for."
+        )
+    _collect(job, arguments, threads, time.perf_counter() - started)
+
+
+class _Plan(NamedTuple):
+    worker: Compiled
+    kernel: Kernel
+    pulls: bool
+
+
+@functools.lru_cache(maxsize=256)
+def _worker(text: str, key: Any, names: Any) -> Compiled:
+    file = f"<evener kernel {hash(text) & 0xFFFFFFFF:08x}>"
+    linecache.cache[file] = (len(text), None, text.splitlines(True), file)
+    scope = dict(names.value)
+    exec(compile(text, file, "exec"), scope)
+    return Compiled(scope["worker"])
+
+
+class _Names:
+    """The names of a kernel, equal by the program they come from."""
+
+    def __init__(self, value: dict[str, Any]):
+        self.value = value
+
+    def __hash__(self) -> int:
+        return 0
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Names)
+
+
+def _plan(job: Job, direction: str) -> _Plan:
+    d = job.declaration
+    state = state_type((*d.fields, *d.params, *d.scalars, *OFFERED))
+    kernel = lower(job, direction, state)
+    for number, stage in enumerate(kernel.gathers):
+        dtype = _total_dtype(job, kernel, stage, state)
+        kernel.names[f"neutral_of_{number}"] = dtype.type(
+            0 if stage.combine_is_functor else neutral(stage.combine, dtype)
+        )
+    dtypes = tuple(str(kernel.names[f"neutral_of_{n}"].dtype) for n in range(len(kernel.gathers)))
+    key = (job.program, dtypes)
+    worker = _worker(kernel.text, key, _Names(kernel.names))
+    return _Plan(worker, kernel, pulls(d, direction))
+
+
+def _total_dtype(job: Job, kernel: Kernel, stage: Gather, state: Any) -> np.dtype:
+    """What the values of a gather add up in: integers in 64 bits."""
+    ids = _unsigned(job.graph._indices)[:0].dtype.type(0)
+    example = state(
+        *job.fields.values(), *job.params.values(), *job.scalars.values(), _weights(job.graph),
+        Identity(), job.graph.degrees, 0, job.graph.num_vertices, False,
+    )  # fmt: skip
+    functor = kernel.names[f"f_{stage.functor}"]
+    dtype = functor.result_dtype(ids, ids, np.uint64(0), example)
+    return np.dtype({"b": np.int64, "i": np.int64, "u": np.uint64}.get(dtype.kind, dtype))
+
+
+def _weights(graph: Graph) -> np.ndarray:
+    return np.empty(0, np.int32) if graph._weights is None else graph._weights
+
+
+def _unsigned(array: np.ndarray) -> np.ndarray:
+    return array.view(f"u{array.dtype.itemsize}")
+
+
+def _arguments(job: Job, plan: _Plan, threads: int) -> tuple[Any, ...]:
+    """All that the kernel works on, after `lower.SIGNATURE` from ``graph`` on."""
+    graph, d = job.graph, job.declaration
+    n = graph.num_vertices
+    into = graph.transpose() if plan.pulls else graph
+    rows = (_unsigned(graph._indptr), _unsigned(graph._indices), _weights(graph))
+    columns = (_unsigned(into._indptr), _unsigned(into._indices), _weights(into))
+    ids = rows[1].dtype
+    stages = list(walk(d.loop))
+    ordered = any(isinstance(stage, Repeat) and stage.order is not None for stage in stages)
+    replays = any(isinstance(stage, Backwards) for stage in stages)
+    require_memory(n * (2 * ids.itemsize + 1), f"Running {d.name}")
+    totals = tuple(
+        np.empty(0 if stage.asynchronous else n, plan.kernel.names[f"neutral_of_{i}"].dtype)
+        for i, stage in enumerate(plan.kernel.gathers)
+    )
+    partials = tuple(
+        np.zeros(8 * threads, field_dtype(scalar.dtype, graph)) for scalar in d.scalars.values()
+    )
+    return (
+        (*rows, *columns, graph.degrees, Identity()),
+        tuple(job.fields.values()),
+        tuple(job.params.values()),
+        _fronts(job, ids, threads, replays),
+        np.zeros(n, np.uint8),
+        np.empty((threads, BUFFER), ids),
+        (np.zeros(8 * threads, np.uint8), *partials),
+        (*totals, np.empty(0)),
+        (np.zeros(SHARED_WORDS, np.int64), _room(4 * graph.num_edges + n if ordered else 0, ids)),
+        (
+            _room(_RECORD_FACTOR * n if replays else 0, ids),
+            _room(_RECORD_FACTOR * n + 2 if replays else 2, np.dtype(np.int64)),
+        ),
+        np.zeros((TRACE_ROWS + 1, 5 + threads), np.int64),
+    )
+
+
+def _room(length: int, dtype: np.dtype) -> np.ndarray:
+    """An array that takes memory only where it is written to."""
+    if length == 0:
+        return np.empty(0, dtype)
+    if not hasattr(mmap, "MAP_ANONYMOUS"):
+        return np.zeros(length, dtype)
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE
+    return np.frombuffer(mmap.mmap(-1, length * dtype.itemsize, flags=flags), dtype)
+
+
+def _fronts(job: Job, ids: np.dtype, threads: int, replays: bool) -> tuple[np.ndarray, ...]:
+    """Two frontiers, everyone, and for `backwards` one more with bits and info to replay with."""
+    n, m = job.graph.num_vertices, job.graph.num_edges
+    words = (n + 63) // 64
+    first, everyone = np.zeros(INFO_WORDS, np.int64), np.zeros(INFO_WORDS, np.int64)
+    everyone[[SIZE, FORM, EDGES]] = n, ALL, m
+    # Inexact culling lets a vertex in once for each thread.
+    queue = _room(threads * n, ids)
+    if job.frontier is None:
+        first[:] = everyone
+    else:
+        queue[: len(job.frontier)] = job.frontier
+        first[[SIZE, EDGES]] = len(job.frontier), job.graph.degrees[job.frontier].sum()
+
+    def bits(wanted: bool = True) -> np.ndarray:
+        return np.zeros(words if wanted else 0, np.uint64)
+
+    def info() -> np.ndarray:
+        return np.zeros(INFO_WORDS, np.int64)
+
+    return (
+        queue, bits(), first, _room(threads * n, ids), bits(), info(), bits(), everyone,
+        _room(threads * n if replays else 0, ids), bits(replays), info(), bits(replays), info(),
+    )  # fmt: skip
+
+
+def _collect(job: Job, arguments: tuple[Any, ...], threads: int, seconds: float) -> None:
+    """Scalars, stats and the trace."""
+    partials, trace = arguments[6], arguments[10]
+    for name, partial in zip(job.declaration.scalars, partials[1:], strict=True):
+        job.scalars[name] = partial[0]
+    rows = trace[1 : trace[0, 0] + 1]
+    calls = rows[:, 5:].sum(axis=1)
+    total = max(1, int(rows[:, 4].sum()))
+    job.stats["supersteps"] = len(rows) + int(trace[0, 1])
+    job.stats["edges"] = int(calls.sum())
+    job.trace += [
+        {
+            "superstep": int(row[0]), "frontier": int(row[1]), "edges": int(count),
+            "direction": "pull" if row[3] else "push",
+            "seconds": seconds * float(row[4]) / total,
+        }
+        for row, count in zip(rows, calls, strict=True)
+    ]  # fmt: skip

@@ -1,0 +1,226 @@
+"""The reference of a run over partitions: slow, complete, and all of it plain Python.
+
+A part owns vertices and their out-edges, and their in-edges if a stage pulls. Its vertices have
+local numbers ``0..owned-1``; behind them stands a *ghost* for each neighbour that another part
+owns. A stage on a part writes to ghosts as if they were its own; what the fields' merges make of
+that is in `evener.engine.partitioned_exchange`.
+
+Neighbour lists keep the order of the graph, so that ``edges(neighbours=…)`` takes the same slice
+and sums run in the same order as on one device. A ghost that the functor wants in the frontier
+joins it at its owner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from evener.engine.interpret import Frontiers, Loop
+from evener.engine.interpret_stages import Adjacency, Outcome, Part, State, run_stage
+from evener.engine.job import Job
+from evener.engine.partitioned_exchange import Exchange, Fields, Holding, Local, Replicated
+from evener.errors import EvenerError
+from evener.graph.csr import Graph
+from evener.programs.stages import Advance, Gather, Stage, walk
+
+SEED = 1
+
+
+def run_partitioned(
+    job: Job, k: int, partition: Any = "auto", direction: str = "auto"
+) -> list[str]:
+    """Run a job over k interpreted parts in step; returns what there is to say about it.
+
+    Examples
+    --------
+    >>> from evener.algorithms.bfs import BFS
+    >>> from evener.engine.job import set_up
+    >>> from evener.engine.partitioned import run_partitioned
+    >>> from evener.graph.csr import Graph
+    >>> job = set_up(BFS, Graph.from_edges([0, 1], [1, 2]), {"source": 0})
+    >>> run_partitioned(job, 2, "static")
+    ['Partition: static, 2 parts with 2 + 1 vertices and 1 + 1 ghosts.']
+    >>> job.fields["depth"].tolist()
+    [0, 1, 2]
+    """
+    name = partition if isinstance(partition, str) else getattr(partition, "__name__", "given")
+    part_of = assign(job.graph, k, partition)
+    machine = Partitions(job, k, part_of, direction)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        Loop(job, machine).run()
+    owned = [holding.owned for holding in machine.holdings]
+    ghosts = [len(holding.globals) - holding.owned for holding in machine.holdings]
+    job.stats.update(owned=owned, ghosts=ghosts, exchanged=machine.exchange.values)
+    return [
+        f"Partition: {'random' if name == 'auto' else name}, {k} parts with "
+        f"{' + '.join(map(str, owned))} vertices and {' + '.join(map(str, ghosts))} ghosts."
+    ]
+
+
+def assign(graph: Graph, k: int, partition: Any) -> np.ndarray:
+    """The part of each vertex."""
+    n = graph.num_vertices
+    if partition in ("auto", "random"):
+        return (_hash(np.arange(n, dtype=np.uint64)) % np.uint64(k)).astype(np.int64)
+    if partition == "static":
+        return np.arange(n, dtype=np.int64) % k
+    if not callable(partition):
+        raise EvenerError(
+            f"partition is {partition!r}; this version has 'auto', 'random', 'static' and "
+            f"functions (graph, shares)."
+        )
+    part_of = np.asarray(partition(graph, [1 / k] * k))
+    inside = part_of.shape == (n,) and part_of.dtype.kind in "iu"
+    if not inside or (n and (part_of.min() < 0 or part_of.max() >= k)):
+        raise EvenerError(f"the partition function must return {n} whole numbers below {k}.")
+    return part_of.astype(np.int64)
+
+
+def _hash(counter: np.ndarray) -> np.ndarray:
+    """Number ``counter`` of the stream of `SEED` (splitmix64): the same on every device."""
+    x = (counter + np.uint64(SEED)) * np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+class Partitions:
+    """The parts of a graph, for `Loop` to drive in step."""
+
+    def __init__(self, job: Job, k: int, part_of: np.ndarray, direction: str):
+        self.job, self.direction, self.part_of = job, direction, part_of
+        self.local_of = np.empty(job.graph.num_vertices, np.int64)  # at the owner
+        self.holdings, self.parts = [], []
+        pulled = direction == "pull" or any(
+            isinstance(stage, Gather) for stage in walk(job.declaration.loop)
+        )
+        for p in range(k):
+            owned = np.flatnonzero(part_of == p)
+            self.local_of[owned] = np.arange(len(owned))
+            holding, part = _make_part(job, owned, part_of, p, pulled)
+            self.holdings.append(holding)
+            self.parts.append(part)
+        self.exchange = Exchange(job.declaration, self.holdings, part_of, self.local_of)
+
+    def start(self, frontier: np.ndarray | None) -> Frontiers:
+        """The first frontier, each vertex at its owner."""
+        if frontier is None:
+            return [part.vertices for part in self.parts]
+        return self.at_owners(frontier.tolist())
+
+    def pulls(self, stage: Stage) -> bool:
+        """Whether a stage runs along the in-edges."""
+        return isinstance(stage, Gather) or (
+            isinstance(stage, Advance) and stage.emit == "vertices" and self.direction == "pull"
+        )
+
+    def run(self, stage: Stage, frontiers: Frontiers) -> list[Outcome]:
+        """Run one stage on every part, between the exchanges that it needs."""
+        pull = self.pulls(stage)
+        plan = self.exchange.plan(stage, pull)
+        before = self.exchange.before(plan)
+        if pull and isinstance(stage, Advance):
+            frontiers = self.with_ghosts(frontiers)
+        outcomes = [
+            run_stage(part, stage, frontier, pull)
+            for part, frontier in zip(self.parts, frontiers, strict=True)
+        ]
+        self.exchange.after(plan, before)
+        if isinstance(stage, Advance) and stage.emit == "vertices":
+            emitted = [outcome.frontier or [] for outcome in outcomes]
+            for outcome, mine in zip(outcomes, self.delivered(emitted), strict=True):
+                outcome.frontier = mine
+        return outcomes
+
+    def targets(self, frontiers: Frontiers) -> Frontiers:
+        """The set of ``dst`` of a frontier of edges, each at its owner."""
+        return self.delivered([[dst for _, dst, _ in frontier] for frontier in frontiers])
+
+    def delivered(self, emitted: Frontiers) -> Frontiers:
+        """What the parts emitted, ghosts too, each at its owner."""
+        found = {
+            holding.globals[v]
+            for holding, mine in zip(self.holdings, emitted, strict=True)
+            for v in mine
+        }
+        return self.at_owners(sorted(found))
+
+    def at_owners(self, vertices: list[int]) -> Frontiers:
+        """Vertices of the graph, in ascending order, as the numbers of the parts that own them."""
+        frontiers: Frontiers = [[] for _ in self.parts]
+        for v in vertices:
+            p = self.part_of[v]
+            frontiers[p].append(self.parts[p].vertices[self.local_of[v]])
+        return frontiers
+
+    def with_ghosts(self, frontiers: Frontiers) -> Frontiers:
+        """The frontiers, with the ghosts whose owners have them in theirs: pulls ask for these."""
+        members = {
+            holding.globals[v]
+            for holding, mine in zip(self.holdings, frontiers, strict=True)
+            for v in mine
+        }
+        return [
+            [Local(v) for v, index in enumerate(holding.globals) if index in members]
+            for holding in self.holdings
+        ]
+
+    def finish(self) -> None:
+        """Bring the fields of all owners home."""
+        for name, declared in self.job.declaration.fields.items():
+            whole = self.job.fields[name]
+            for holding in self.holdings:
+                mine = holding.fields[name]
+                if declared.replicated:
+                    whole[:] = mine
+                else:
+                    whole[holding.globals[: holding.owned]] = mine[: holding.owned]
+
+
+def _make_part(
+    job: Job, owned: np.ndarray, part_of: np.ndarray, p: int, pulled: bool
+) -> tuple[Holding, Part]:
+    """What one part holds: local numbers, neighbour lists, fields, and the state over them."""
+    graph = job.graph
+    sides = [graph, graph.transpose()] if pulled else [graph]
+    seen = [side.indices[_edges_of(side, owned)] for side in sides]
+    neighbours = np.unique(np.concatenate(seen))
+    ghosts = neighbours[part_of[neighbours] != p]
+    held = np.concatenate([owned, ghosts]).astype(np.int64)
+    fields: Fields = {
+        name: job.fields[name].copy() if declared.replicated else job.fields[name][held]
+        for name, declared in job.declaration.fields.items()
+    }
+    holding = Holding(held.tolist(), len(owned), fields)
+    offered = {
+        name: Replicated(array, holding.globals)
+        if job.declaration.fields[name].replicated
+        else array
+        for name, array in fields.items()
+    }
+    state = State(
+        **offered, **job.params, id=holding.globals, degree=graph.degrees[held],
+        num_vertices=graph.num_vertices,
+    )  # fmt: skip
+    lists = [_local_lists(side, owned, held) for side in sides]
+    into: Callable[[], Adjacency] = lambda: lists[-1]  # noqa: E731
+    vertices = [Local(v) for v in range(len(owned))]
+    return holding, Part(job.declaration, state, vertices, lists[0], into)
+
+
+def _edges_of(graph: Graph, owned: np.ndarray) -> np.ndarray:
+    """The edges of some vertices, in the order of the graph."""
+    if len(owned) == 0:
+        return np.empty(0, np.int64)
+    return np.concatenate([np.arange(graph.indptr[v], graph.indptr[v + 1]) for v in owned])
+
+
+def _local_lists(graph: Graph, owned: np.ndarray, held: np.ndarray) -> Adjacency:
+    """The neighbour lists of the owned vertices, in local numbers."""
+    local = {index: Local(v) for v, index in enumerate(held.tolist())}
+    edges = _edges_of(graph, owned)
+    indptr = np.concatenate([[0], np.cumsum(graph.degrees[owned])]).astype(np.int64).tolist()
+    weights = None if graph.weights is None else graph.weights[edges]
+    return Adjacency(indptr, [local[v] for v in graph.indices[edges].tolist()], weights)

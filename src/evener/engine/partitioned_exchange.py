@@ -1,0 +1,233 @@
+"""What parts tell each other before and after a stage, derived from what its functors touch.
+
+Which end of an edge is *far*, so that it may be a ghost, follows from the direction: ``dst`` of a
+push, ``src`` of a pull. Before a stage, owners **broadcast** the fields that it touches there.
+After it, what changed at ghosts is **reduced** into the owners by the fields' merges:
+
+* a field without followers: ``min``, ``max``, ``sum``, or for ``any`` the value that arrived;
+* a leader and its followers travel together. A strictly better leader replaces the owner's and
+  resets the followers; with an equal one the followers merge; with a worse one they do not count.
+
+A ``sum`` travels as what was added. At a ghost that a stage adds to without reading, the slot
+starts at 0, so that nothing is lost to rounding; otherwise it starts at the value broadcast, which
+is taken off again.
+
+Replicated fields are merged over all parts after every stage that writes them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from evener.programs.fields import neutral
+from evener.programs.program import Declaration
+from evener.programs.stages import Advance, Compute, Edges, Filter, Stage
+
+Fields = dict[str, np.ndarray]
+
+
+class Local(int):
+    """The local number of a vertex: arithmetic turns it into a plain number, an index does not."""
+
+
+class Replicated:
+    """A field of full length: a vertex of the call is found by its global index."""
+
+    def __init__(self, values: np.ndarray, globals: list[int]):
+        self.values, self.globals = values, globals
+
+    def _at(self, index: Any) -> Any:
+        return self.globals[index] if isinstance(index, Local) else index
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.values[self._at(index)]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self.values[self._at(index)] = value
+
+
+@dataclass
+class Holding:
+    """The arrays of one part: owned vertices first, then ghosts."""
+
+    globals: list[int]
+    owned: int
+    fields: Fields
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What one stage needs to be exchanged; groups map a leader to the followers written."""
+
+    broadcast: tuple[str, ...]
+    zeroed: tuple[str, ...]
+    ghosts: dict[str, tuple[str, ...]]
+    replicated: dict[str, tuple[str, ...]]
+
+
+class Exchange:
+    """The links between all parts."""
+
+    def __init__(
+        self, d: Declaration, holdings: list[Holding], part_of: np.ndarray, local_of: np.ndarray
+    ):
+        self.d, self.holdings, self.part_of, self.local_of = d, holdings, part_of, local_of
+        self.values = 0  # how many travelled
+
+    # ---- what a stage needs ---------------------------------------------------------------
+
+    def plan(self, stage: Stage, pull: bool) -> Plan:
+        """Derive the exchanges of a stage from the accesses of its functors."""
+        far = _far_end(stage, pull)
+        touched: dict[str, set[str]] = {}  # fields at the far end, how
+        everywhere: set[str] = set()
+        for accesses in self.d.touched(stage):
+            for access in accesses.fields:
+                if self.d.fields[access.field].replicated:
+                    if access.kind != "read":
+                        everywhere.add(access.field)
+                elif access.place == far:
+                    touched.setdefault(access.field, set()).add(access.kind)
+        zeroed = {
+            name
+            for name, kinds in touched.items()
+            if kinds == {"add"} and self.d.fields[name].merge == "sum"
+        }
+        written = {name for name, kinds in touched.items() if kinds != {"read"}}
+        ghosts = self._groups(written)
+        # A follower's message carries its leader, so that must be there too.
+        broadcast = (touched.keys() | ghosts.keys()) - zeroed
+        return Plan(
+            tuple(sorted(broadcast)), tuple(sorted(zeroed)), ghosts, self._groups(everywhere)
+        )
+
+    def _groups(self, written: set[str]) -> dict[str, tuple[str, ...]]:
+        groups: dict[str, list[str]] = {}
+        for name in sorted(written):
+            leader = self.d.fields[name].follows
+            groups.setdefault(name if leader is None else leader.name, [])
+            if leader is not None:
+                groups[leader.name].append(name)
+        return {leader: tuple(followers) for leader, followers in groups.items()}
+
+    # ---- the exchanges --------------------------------------------------------------------
+
+    def before(self, plan: Plan) -> list[Fields]:
+        """Broadcast to the ghosts; returns what all slots held when the stage began."""
+        for name in plan.broadcast:
+            for holding in self.holdings:
+                values = holding.fields[name]
+                for v in range(holding.owned, len(holding.globals)):
+                    index = holding.globals[v]
+                    owner = self.holdings[self.part_of[index]]
+                    values[v] = owner.fields[name][self.local_of[index]]
+                self.values += len(holding.globals) - holding.owned
+        for name in plan.zeroed:
+            for holding in self.holdings:
+                holding.fields[name][holding.owned :] = 0
+        slots = {*plan.broadcast, *plan.zeroed}
+        for groups in (plan.ghosts, plan.replicated):
+            slots.update(*groups.values(), groups)
+        return [{name: h.fields[name].copy() for name in slots} for h in self.holdings]
+
+    def after(self, plan: Plan, before: list[Fields]) -> None:
+        """Reduce what the stage wrote to ghosts into the owners, and merge replicated fields."""
+        # All messages leave before one arrives: owners merge into fields that ghosts do not show.
+        messages = []
+        for holding, old in zip(self.holdings, before, strict=True):
+            for leader, followers in plan.ghosts.items():
+                changed = self._changed(holding.fields, old, leader, followers)
+                for v in changed[changed >= holding.owned].tolist():
+                    sent = self._message(holding.fields, old, v, leader, followers)
+                    messages.append((holding.globals[v], leader, followers, sent))
+        for index, leader, followers, sent in messages:
+            owner = self.holdings[self.part_of[index]].fields
+            self._receive(owner, self.local_of[index], leader, followers, sent)
+        for leader, followers in plan.replicated.items():
+            self._merge_replicated(leader, followers, before)
+
+    def _changed(
+        self, fields: Fields, old: Fields, leader: str, followers: tuple[str, ...]
+    ) -> np.ndarray:
+        differs = [fields[name] != old[name] for name in (leader, *followers)]
+        return np.flatnonzero(np.logical_or.reduce(differs))
+
+    def _message(
+        self, fields: Fields, old: Fields, v: int, leader: str, followers: tuple[str, ...]
+    ) -> Fields:
+        """What one vertex sends: values, of a sum what was added, of the unchanged nothing."""
+        sent = {}
+        for name in (leader, *followers):
+            value, start = fields[name][v], old[name][v]
+            if self.d.fields[name].merge == "sum":
+                sent[name] = value - start
+            elif value != start or name == leader or fields[leader][v] != old[leader][v]:
+                sent[name] = value
+        self.values += len(sent)
+        return sent
+
+    def _receive(
+        self, into: Fields, v: int, leader: str, followers: tuple[str, ...], sent: Fields
+    ) -> None:
+        """Merge a message into the slots of a vertex."""
+        if not followers:
+            into[leader][v] = self._merged(leader, into[leader][v], sent[leader])
+            return
+        mine = into[leader][v]
+        best = self._merged(leader, mine, sent[leader])
+        if best != mine:
+            into[leader][v] = best
+            for name in followers:
+                declared = self.d.fields[name]
+                if declared.merge is not None:
+                    into[name][v] = neutral(declared.merge, into[name].dtype)
+        elif sent[leader] != mine:
+            return
+        for name in followers:
+            if name in sent:
+                into[name][v] = self._merged(name, into[name][v], sent[name])
+
+    def _merged(self, name: str, mine: Any, theirs: Any) -> Any:
+        merge = self.d.fields[name].merge
+        if merge == "min":
+            return min(mine, theirs)
+        if merge == "max":
+            return max(mine, theirs)
+        return mine + theirs if merge == "sum" else theirs
+
+    def _merge_replicated(
+        self, leader: str, followers: tuple[str, ...], before: list[Fields]
+    ) -> None:
+        """Bring all copies of a replicated field to one value.
+
+        The first change of an element replaces it, because a part may also have raised a minimum
+        on purpose; the changes of others merge into that.
+        """
+        old = before[0]
+        result = {name: old[name].copy() for name in (leader, *followers)}
+        reached: set[int] = set()
+        for holding in self.holdings:
+            for v in self._changed(holding.fields, old, leader, followers).tolist():
+                sent = self._message(holding.fields, old, v, leader, followers)
+                if v in reached or followers or self.d.fields[leader].merge == "sum":
+                    self._receive(result, v, leader, followers, sent)
+                else:
+                    result[leader][v] = sent[leader]
+                    reached.add(v)
+        for holding in self.holdings:
+            for name, values in result.items():
+                holding.fields[name][:] = values
+
+
+def _far_end(stage: Stage, pull: bool) -> str | None:
+    """The end of an edge that may be a ghost; None for a stage that sees no edges."""
+    if pull:
+        return "src"
+    if isinstance(stage, Advance | Edges):
+        return "dst"
+    if isinstance(stage, Filter | Compute) and stage.on_edges:
+        return "dst"
+    return None

@@ -1,0 +1,301 @@
+"""`Result`: what a run found, under the labels that the user gave."""
+
+from __future__ import annotations
+
+import html
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from evener.engine.job import Job
+from evener.engine.trace import Trace
+from evener.errors import EvenerError, GraphError, ProgramError
+from evener.graph.csr import Graph
+from evener.programs.fields import VERTEX, Field
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+
+
+class Result:
+    """What a run found: ``r.depth`` is the array of the field ``depth``, indexed ``0..n-1``.
+
+    ``r[label]`` is the value of the first field that the program declares, at one vertex or, for
+    several labels, an array of them. Arrays that hold vertices hold indices; ``r[label]``,
+    `path_to` and the frames give labels.
+
+    An algorithm that finds more than fields adds it with ``_attach(count=3)``, and replaces or
+    adds a field with ``_set_field``. Their names begin with an underscore, as no field's can.
+
+    Attributes
+    ----------
+    graph
+        The graph of the run.
+    stats
+        Device, seconds of setting up, compiling and running, supersteps, edges visited.
+    trace
+        A row for each superstep: `evener.engine.trace.Trace`.
+
+    Examples
+    --------
+    >>> from evener import Graph
+    >>> from evener.algorithms.bfs import bfs
+    >>> r = bfs(Graph.from_edges([0, 1], [1, 2], labels=["a", "b", "c"]), "a", device="python")
+    >>> r.depth.tolist(), r["c"], r.path_to("c")
+    ([0, 1, 2], 2, ['a', 'b', 'c'])
+    """
+
+    def __init__(
+        self,
+        name: str,
+        graph: Graph,
+        fields: dict[str, np.ndarray],
+        *,
+        holds_vertices: set[str] | frozenset[str] = frozenset(),
+        stats: dict[str, Any] | None = None,
+        trace: Trace | None = None,
+        reasons: list[str] | None = None,
+        untouched: dict[str, Any] | None = None,
+    ):
+        self._name = name
+        self._fields = fields
+        self._holds_vertices = set(holds_vertices)
+        self._reasons = reasons or []
+        self._untouched = untouched or {}  # what a field shows where the run wrote nothing
+        self._extra: dict[str, Any] = {}
+        self.graph = graph
+        self.stats: dict[str, Any] = stats if stats is not None else {}
+        self.trace = trace or Trace(name, str(self.stats.get("device", "?")), [])
+
+    @classmethod
+    def _of(cls, job: Job, reasons: list[str]) -> Result:
+        """The result of a job that ran."""
+        d = job.declaration
+        fields = {name: export(d.fields[name], array) for name, array in job.fields.items()}
+        vertices = {name for name, field in d.fields.items() if field.dtype is VERTEX}
+        untouched = {
+            name: field.initial(job.fields[name].dtype) if field.missing is None else field.missing
+            for name, field in d.fields.items()
+        }
+        trace = Trace(d.name, str(job.stats.get("device", "?")), job.trace)
+        return cls(
+            d.name, job.graph, fields, holds_vertices=vertices, stats=job.stats, trace=trace,
+            reasons=reasons, untouched=untouched,
+        )  # fmt: skip
+
+    # ---- what algorithms add --------------------------------------------------------------
+
+    def _attach(self, **extra: Any) -> Result:
+        """Add attributes that are not arrays of the vertices; returns the result itself."""
+        self._extra.update(extra)
+        return self
+
+    def _set_field(self, name: str, array: np.ndarray, *, holds_vertices: bool = False) -> Result:
+        """Replace or add an array of the vertices; returns the result itself."""
+        self._fields[name] = array
+        (self._holds_vertices.add if holds_vertices else self._holds_vertices.discard)(name)
+        return self
+
+    # ---- values ---------------------------------------------------------------------------
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("_"):  # those are looked up before they are there, when unpickling
+            if name in self._fields:
+                return self._fields[name]
+            if name in self._extra:
+                return self._extra[name]
+        has = ", ".join([*self.__dict__.get("_fields", ()), *self.__dict__.get("_extra", ())])
+        raise AttributeError(f"the result has no {name!r}; it has {has or 'no fields'}.")
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self._fields, *self._extra})
+
+    def __getitem__(self, label: Any) -> Any:
+        name = self._first()
+        index = self.graph.index_of(label)
+        values = self._fields[name][index]
+        if name in self._holds_vertices:
+            labels = self._labels_of(np.atleast_1d(values))
+            return labels[0] if isinstance(index, int) else labels
+        return values.item() if isinstance(index, int) else values
+
+    def path_to(self, label: Any) -> list[Any]:
+        """The labels along the path that ``parent`` gives, from a source to this vertex.
+
+        Examples
+        --------
+        >>> from evener import generate
+        >>> from evener.algorithms.bfs import bfs
+        >>> bfs(generate.path(4), 0, device="python").path_to(3)
+        [0, 1, 2, 3]
+        """
+        if "parent" not in self._fields:
+            raise ProgramError(f"{self._name} keeps no parents, so there are no paths to follow.")
+        v = self.graph.index_of(label)
+        if not isinstance(v, int):
+            raise GraphError("path_to takes one vertex; call it for each.")
+        if not self._is_reached(v):
+            raise GraphError(f"vertex {label!r} was not reached, so no path leads to it.")
+        parent, path = self._fields["parent"], [v]
+        while 0 <= (above := int(parent[path[-1]])) != path[-1]:
+            path.append(above)
+            if len(path) > len(parent):
+                raise GraphError(f"the parents of vertex {label!r} go round in a circle.")
+        return self.graph._labels.take(np.array(path[::-1])).tolist()
+
+    def _is_reached(self, v: int) -> bool:
+        """Whether a vertex has a parent, or like a source a value in the first field."""
+        first = self._first()
+        untouched = self._untouched.get(first)
+        return bool(self._fields["parent"][v] >= 0 or self._fields[first][v] != untouched)
+
+    # ---- tables ---------------------------------------------------------------------------
+
+    def to_numpy(self) -> dict[str, np.ndarray]:
+        """The arrays by name, indexed ``0..n-1``; those of vertices hold indices."""
+        return dict(self._fields)
+
+    def to_polars(self) -> polars.DataFrame:
+        """A frame with the labels as column ``vertex``, then the fields; no vertex is null.
+
+        Examples
+        --------
+        >>> from evener import generate
+        >>> from evener.algorithms.bfs import bfs
+        >>> bfs(generate.path(3), 0, device="python").to_polars().rows()
+        [(0, 0, None), (1, 1, 0), (2, 2, 1)]
+        """
+        return self._frame(np.arange(self.graph.num_vertices))
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """As `to_polars`, for pandas; integers that may be missing are of its type ``Int64``.
+
+        Examples
+        --------
+        >>> from evener import generate
+        >>> from evener.algorithms.bfs import bfs
+        >>> bfs(generate.path(3), 0, device="python").to_pandas()["depth"].tolist()
+        [0, 1, 2]
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise EvenerError("to_pandas needs pandas; install it: pip install pandas.") from None
+        columns: dict[str, Any] = {"vertex": self.graph.labels}
+        for name, array in self._fields.items():
+            columns[name] = array
+            if name in self._holds_vertices:
+                kind = "object" if self.graph._labels.kind == "objects" else "Int64"
+                columns[name] = pandas.array(self._labels_of(array), dtype=kind)
+        return pandas.DataFrame(columns)
+
+    def top(self, k: int = 10, by: str | None = None) -> polars.DataFrame:
+        """The k vertices with the largest values of a field, by default the first one.
+
+        Equal values stand in the order of the vertices; what is not a number stands last.
+
+        Examples
+        --------
+        >>> from evener import generate
+        >>> from evener.algorithms.bfs import bfs
+        >>> bfs(generate.path(3), 0, device="python").top(1)["vertex"].to_list()
+        [2]
+        """
+        name = self._first() if by is None else by
+        if name not in self._fields:
+            raise ProgramError(f"the result has no {name!r}; it has {', '.join(self._fields)}.")
+        values = self._fields[name]
+        last = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), bool)
+        ascending = np.lexsort((-np.arange(len(values)), values, ~last))
+        return self._frame(ascending[::-1][: max(int(k), 0)])
+
+    def _frame(self, chosen: np.ndarray) -> polars.DataFrame:
+        import polars
+
+        kind = polars.Int64
+        columns = [_series("vertex", self.graph._labels.take(chosen).tolist(), kind)]
+        for name, array in self._fields.items():
+            if name in self._holds_vertices:
+                columns.append(_series(name, self._labels_of(array[chosen]), kind))
+            else:
+                columns.append(polars.Series(name, array[chosen]))
+        return polars.DataFrame(columns)
+
+    def _first(self) -> str:
+        if not self._fields:
+            raise ProgramError(f"{self._name} declares no fields.")
+        return next(iter(self._fields))
+
+    def _labels_of(self, indices: np.ndarray) -> list[Any]:
+        """Labels of vertices; None for what is no vertex, such as -1."""
+        n = self.graph.num_vertices
+        inside = (indices >= 0) & (indices < n)
+        labels = np.full(len(indices), None, dtype=object)
+        labels[inside] = self.graph._labels.take(indices[inside])
+        return labels.tolist()
+
+    # ---- showing --------------------------------------------------------------------------
+
+    def explain(self) -> str:
+        """What ran, where and why there, in a few lines."""
+        return "\n".join([*self._reasons, *self._counts()])
+
+    def _counts(self) -> list[str]:
+        lines = []
+        if "supersteps" in self.stats:
+            lines.append(f"Supersteps: {self.stats['supersteps']:,}.")
+        if "edges" in self.stats:
+            lines.append(f"Edges visited: {self.stats['edges']:,}.")
+        for what in ("setup", "compile", "run"):
+            if f"{what}_seconds" in self.stats:
+                lines.append(f"Seconds ({what}): {self.stats[f'{what}_seconds']:.3g}.")
+        return lines
+
+    def __repr__(self) -> str:
+        fields = [f"{name} {array.dtype}" for name, array in self._fields.items()]
+        extra = [f"{name} {value!r}" for name, value in self._extra.items()]
+        what = ", ".join([*fields, *extra]) or "no fields"
+        n, device = self.graph.num_vertices, self.stats.get("device", "?")
+        return f"Result({self._name} on {device}: {what}; {n:,} vertices)"
+
+    def _repr_html_(self) -> str:
+        head = self._frame(np.arange(min(10, self.graph.num_vertices)))
+        cells = "".join(f"<th>{html.escape(name)}</th>" for name in head.columns)
+        rows = "".join(
+            f"<tr>{''.join(f'<td>{html.escape(str(value))}</td>' for value in row)}</tr>"
+            for row in head.iter_rows()
+        )
+        return f"<table><caption>{html.escape(repr(self))}</caption><tr>{cells}</tr>{rows}</table>"
+
+
+def export(declared: Field, array: np.ndarray) -> np.ndarray:
+    """The array that users see: ``missing`` where the value is still the initial one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from evener.engine.result import export
+    >>> from evener.programs import Field
+    >>> export(Field(np.int64, merge="min", missing=np.inf), np.array([3, 2**63 - 1])).tolist()
+    [3.0, inf]
+    """
+    if declared.missing is None:
+        return array
+    initial = declared.initial(array.dtype)
+    unset = np.isnan(array) if initial != initial else array == initial
+    if array.dtype.kind in "iub" and isinstance(declared.missing, float):
+        array = array.astype(np.float64)
+    return np.where(unset, array.dtype.type(declared.missing), array)
+
+
+def _series(name: str, values: list[Any], kind: Any) -> polars.Series:
+    """Labels as a column: integers, strings, or whatever objects they are."""
+    import polars
+
+    present = [value for value in values if value is not None]
+    if all(isinstance(value, int) and not isinstance(value, bool) for value in present):
+        return polars.Series(name, values, dtype=kind)
+    if all(isinstance(value, str) for value in present):
+        return polars.Series(name, values, dtype=polars.String)
+    return polars.Series(name, values, dtype=polars.Object)

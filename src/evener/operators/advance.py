@@ -1,0 +1,166 @@
+"""`advance`: along the out-edges of a frontier, pushed from its vertices or pulled by the others.
+
+*Push* claims vertices of the queue and calls the functor for their out-edges. *Pull* visits every
+vertex that is wanted (``where``) and looks along its in-edges for members of the frontier, which
+is then in the form of bits; it stops once the vertex is wanted no more.
+
+The rule of ``auto`` (Beamer, Asanović, Patterson: Direction-optimizing breadth-first search, SC
+2012): with a ``where``, change to pull when more than 1/15 of the arcs not yet looked at leave the
+frontier, and back to push when the frontier is smaller than 1/18 of the vertices and shrinks.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evener.device import atomic, compiled
+from evener.device.sync import barrier, claim
+from evener.operators.frontier import (
+    ALL,
+    BITS,
+    EDGES,
+    FORM,
+    SIZE,
+    VERTICES,
+    append,
+    empty,
+    flush,
+    has_bit,
+    member,
+    to_bits,
+    to_queue,
+)
+
+PUSH, PULL, AUTO = 0, 1, 2
+TO_PULL, TO_PUSH = 15, 18
+PULLED = 1024  # vertices a thread claims at a time in pull: whole words of bits
+
+_U1, _U63 = np.uint64(1), np.uint64(63)
+
+
+@compiled(allocates=False)
+def always(v, s):
+    """The ``where`` of a stage that has none."""
+    return True
+
+
+@compiled(allocates=False)
+def goes_pull(current, mode, left, before, num_vertices):
+    """Whether to pull: all threads find the same, as they read the same words."""
+    if mode != AUTO:
+        return mode == PULL
+    size = current.info[SIZE]
+    if current.info[FORM] == BITS:
+        return size >= before or size > num_vertices // TO_PUSH
+    return current.info[EDGES] > left // TO_PULL
+
+
+@compiled(allocates=False)
+def advance(
+    team, out, into, f, where, s, t, current, following, marks, stamp, exact, mode, left, before
+):
+    """One stage; ``s`` is the state with the weights of out-edges, ``t`` with those of in-edges.
+
+    Returns whether it pulled and the calls of the functor by this thread.
+    """
+    num_vertices = len(out.indptr) - 1
+    pulls = goes_pull(current, mode, left, before, num_vertices)
+    barrier(team.sync, team.threads)  # all have decided before anything changes
+    if pulls:
+        to_bits(team, current, num_vertices)
+        empty(team, following)
+        calls = _pull(team, into, f, where, t, current, following)
+    else:
+        to_queue(team, current)
+        empty(team, following)
+        calls = _push(team, out, f, where, s, current, following, marks, stamp, exact)
+    barrier(team.sync, team.threads)
+    return pulls, calls
+
+
+@compiled(allocates=False)
+def _push(team, out, f, where, s, current, following, marks, stamp, exact):
+    size = current.info[SIZE]
+    held = 0
+    calls = np.int64(0)
+    edges = np.int64(0)
+    first = claim(team.sync, VERTICES)
+    while first < size:
+        for i in range(first, min(first + VERTICES, size)):
+            u = member(current, i)
+            e = np.uint64(out.indptr[u])
+            stop = np.uint64(out.indptr[np.uint64(u) + _U1])
+            calls += np.int64(stop - e)
+            while e < stop:
+                v = out.indices[e]
+                if where(v, s) and f(u, v, e, s) and is_new(marks, v, stamp, exact):
+                    held = append(team, held, following, v)
+                    edges += np.int64(out.indptr[np.uint64(v) + _U1]) - np.int64(out.indptr[v])
+                e += _U1
+        first = claim(team.sync, VERTICES)
+    flush(team, held, following)
+    atomic.add(following.info, EDGES, edges)
+    return calls
+
+
+@compiled(allocates=False)
+def is_new(marks, v, stamp, exact):
+    """Whether a vertex joins a queue for the first time in this stage.
+
+    Inexact culling costs no atomic and lets a vertex in once for each thread at most: where the
+    merges of all that follows are idempotent, that changes nothing.
+    """
+    if marks[v] == stamp:
+        return False
+    if exact:
+        return atomic.exchange(marks, v, stamp) != stamp
+    marks[v] = stamp
+    return True
+
+
+@compiled(allocates=False)
+def _pull(team, into, f, where, t, current, following):
+    n = len(into.indptr) - 1
+    found = np.int64(0)
+    calls = np.int64(0)
+    first = claim(team.sync, PULLED)
+    while first < n:
+        last = min(first + PULLED, n)
+        for w in range(first // 64, (last + 63) // 64):
+            word = np.uint64(0)
+            for i in range(w * 64, min(w * 64 + 64, last)):
+                v = into.indices.dtype.type(i)
+                joins = False
+                if where(v, t):
+                    e = np.uint64(into.indptr[v])
+                    stop = np.uint64(into.indptr[np.uint64(v) + _U1])
+                    while e < stop:
+                        u = into.indices[e]
+                        if has_bit(current.bits, u):
+                            calls += 1
+                            if f(u, v, e, t):
+                                joins = True
+                            if not where(v, t):
+                                break
+                        e += _U1
+                if joins:
+                    word |= _U1 << (np.uint64(i) & _U63)
+                    found += 1
+            following.bits[w] = word
+        first = claim(team.sync, PULLED)
+    atomic.add(following.info, SIZE, found)
+    barrier(team.sync, team.threads)
+    if team.thread == 0:
+        following.info[FORM] = BITS
+    return calls
+
+
+@compiled(allocates=False)
+def fill_all(team, frontier, num_vertices, num_arcs):
+    """Make a frontier all vertices."""
+    barrier(team.sync, team.threads)
+    if team.thread == 0:
+        frontier.info[FORM] = ALL
+        frontier.info[SIZE] = num_vertices
+        frontier.info[EDGES] = num_arcs
+    barrier(team.sync, team.threads)

@@ -1,0 +1,166 @@
+"""Frontiers: sets of vertices, as a queue while they are small and as bits while they are large.
+
+A frontier has three forms: a *queue* of vertices in no order, *bits* with one for each vertex, or
+*all* vertices, which needs neither. Threads append to a queue through a buffer of their own that
+is flushed with one atomic addition: `held` items wait in the buffer.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from evener.device import atomic, compiled
+from evener.device.sync import barrier, claim
+
+# Words of Frontier.info, a cache line apart.
+SIZE, FORM, EDGES = 0, 8, 16
+INFO_WORDS = 24
+
+QUEUE, BITS, ALL = 0, 1, 2
+
+BUFFER = 1024  # vertices a thread collects before it flushes
+VERTICES = 64  # vertices a thread claims at a time where each has a list of neighbours
+WORDS = 256  # words of bits, or quarter thousands of plain items, claimed at a time
+
+_U1, _U6, _U63 = (np.uint64(value) for value in (1, 6, 63))
+
+
+class Frontier(NamedTuple):
+    """A set of vertices; `info` says in which form, how many, and how many arcs leave them."""
+
+    queue: np.ndarray
+    bits: np.ndarray
+    info: np.ndarray
+
+
+class Team(NamedTuple):
+    """What a thread of a kernel knows of itself and of the others."""
+
+    thread: int
+    threads: int
+    sync: np.ndarray
+    buffer: np.ndarray  # of this thread, for appending
+
+
+class Adjacency(NamedTuple):
+    """Neighbour lists: vertex v has those from ``indptr[v]`` to ``indptr[v + 1]``."""
+
+    indptr: np.ndarray
+    indices: np.ndarray
+
+
+@compiled(allocates=False)
+def flush(team, held, frontier):
+    """Move the buffer to the queue; the buffer then holds nothing."""
+    if held > 0:
+        at = np.uint64(atomic.add(frontier.info, SIZE, held))
+        for i in range(held):
+            frontier.queue[at + np.uint64(i)] = team.buffer[i]
+    return 0
+
+
+@compiled(allocates=False)
+def append(team, held, frontier, v):
+    """Add a vertex to a queue by way of the buffer; returns how many wait there."""
+    team.buffer[held] = v
+    held += 1
+    if held == BUFFER:
+        held = flush(team, held, frontier)
+    return held
+
+
+@compiled(allocates=False)
+def has_bit(bits, v):
+    """Whether a vertex is in a set of bits."""
+    return (bits[np.uint64(v) >> _U6] >> (np.uint64(v) & _U63)) & _U1 != 0
+
+
+@compiled(allocates=False)
+def member(frontier, i):
+    """The i-th vertex of a frontier that is a queue or all vertices."""
+    if frontier.info[FORM] == ALL:
+        return frontier.queue.dtype.type(i)
+    return frontier.queue[np.uint64(i)]
+
+
+@compiled(allocates=False)
+def empty(team, frontier):
+    """Make a frontier an empty queue; all threads leave together."""
+    if team.thread == 0:
+        frontier.info[SIZE] = 0
+        frontier.info[EDGES] = 0
+        frontier.info[FORM] = QUEUE
+    barrier(team.sync, team.threads)
+
+
+@compiled(allocates=False)
+def to_queue(team, frontier):
+    """Turn bits into a queue; a queue and all vertices stay as they are."""
+    if frontier.info[FORM] != BITS:
+        return
+    barrier(team.sync, team.threads)
+    if team.thread == 0:
+        frontier.info[SIZE] = 0
+        frontier.info[FORM] = QUEUE
+    barrier(team.sync, team.threads)
+    held = 0
+    first = claim(team.sync, WORDS)
+    while first < len(frontier.bits):
+        for w in range(first, min(first + WORDS, len(frontier.bits))):
+            word = frontier.bits[w]
+            v = np.uint64(w * 64)
+            while word != 0:
+                if word & _U1:
+                    held = append(team, held, frontier, v)
+                word >>= _U1
+                v += _U1
+        first = claim(team.sync, WORDS)
+    flush(team, held, frontier)
+    barrier(team.sync, team.threads)
+
+
+@compiled(allocates=False)
+def to_bits(team, frontier, num_vertices):
+    """Turn a queue or all vertices into bits."""
+    if frontier.info[FORM] == BITS:
+        return
+    fill = np.uint64(0)
+    if frontier.info[FORM] == ALL:
+        fill = ~fill
+    first = claim(team.sync, WORDS)
+    while first < len(frontier.bits):
+        for w in range(first, min(first + WORDS, len(frontier.bits))):
+            frontier.bits[w] = fill
+        first = claim(team.sync, WORDS)
+    barrier(team.sync, team.threads)
+    if frontier.info[FORM] == ALL:
+        if team.thread == 0 and num_vertices % 64:
+            frontier.bits[-1] = (_U1 << np.uint64(num_vertices % 64)) - _U1
+    else:
+        size = frontier.info[SIZE]
+        first = claim(team.sync, 4 * WORDS)
+        while first < size:
+            for i in range(first, min(first + 4 * WORDS, size)):
+                v = np.uint64(frontier.queue[np.uint64(i)])
+                # A sum sets the bit since no vertex is twice in a queue with exact culling; with
+                # inexact culling it may be, so test first and set atomically.
+                _set_bit(frontier.bits, v)
+            first = claim(team.sync, 4 * WORDS)
+    barrier(team.sync, team.threads)
+    if team.thread == 0:
+        frontier.info[FORM] = BITS
+    barrier(team.sync, team.threads)
+
+
+@compiled(allocates=False)
+def _set_bit(bits, v):
+    at = v >> _U6
+    bit = _U1 << (v & _U63)
+    old = bits[at]
+    while old & bit == 0:
+        seen = atomic.cas(bits, at, old, old | bit)
+        if seen == old:
+            break
+        old = seen

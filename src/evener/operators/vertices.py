@@ -1,0 +1,195 @@
+"""Stages over the vertices of a frontier: filter, compute, reduce, gather; and over all edges."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evener.device import atomic, compiled
+from evener.device.sync import barrier, claim
+from evener.operators.frontier import (
+    EDGES,
+    SIZE,
+    VERTICES,
+    WORDS,
+    append,
+    empty,
+    flush,
+    member,
+    to_queue,
+)
+
+_U1 = np.uint64(1)
+
+
+@compiled(allocates=False)
+def filter(team, out, f, s, current, following):
+    """Keep the vertices for which the functor holds."""
+    to_queue(team, current)
+    empty(team, following)
+    size = current.info[SIZE]
+    held = 0
+    edges = np.int64(0)
+    first = claim(team.sync, WORDS)
+    while first < size:
+        for i in range(first, min(first + WORDS, size)):
+            v = member(current, i)
+            if f(v, s):
+                held = append(team, held, following, v)
+                edges += np.int64(out.indptr[np.uint64(v) + _U1]) - np.int64(out.indptr[v])
+        first = claim(team.sync, WORDS)
+    flush(team, held, following)
+    atomic.add(following.info, EDGES, edges)
+    barrier(team.sync, team.threads)
+
+
+@compiled(allocates=False)
+def compute(team, f, s, current):
+    """Call the functor at each vertex."""
+    to_queue(team, current)
+    size = current.info[SIZE]
+    first = claim(team.sync, WORDS)
+    while first < size:
+        for i in range(first, min(first + WORDS, size)):
+            f(member(current, i), s)
+        first = claim(team.sync, WORDS)
+    barrier(team.sync, team.threads)
+
+
+@compiled(allocates=False)
+def gather(team, out, into, f, combine, apply, neutral, t, current, following, totals, at_once, keeps):
+    """Combine over in-edges, then apply; ``at_once`` applies each total before the next is made.
+
+    A vertex without in-edges has the neutral total; with a combination of the program's own
+    (``neutral`` is None) it is passed over. ``keeps`` says whether the frontier is needed, or
+    only its size. Returns the calls of the functor by this thread.
+    """
+    to_queue(team, current)
+    empty(team, following)
+    size = current.info[SIZE]
+    held, kept, edges, calls = 0, np.int64(0), np.int64(0), np.int64(0)
+    first = claim(team.sync, VERTICES)
+    while first < size:
+        for i in range(first, min(first + VERTICES, size)):
+            v = member(current, i)
+            e = np.uint64(into.indptr[v])
+            stop = np.uint64(into.indptr[np.uint64(v) + _U1])
+            calls += np.int64(stop - e)
+            if neutral is None:
+                if e == stop:
+                    continue
+                total = f(into.indices[e], v, e, t)
+                e += _U1
+            else:
+                total = neutral
+            while e < stop:
+                total = combine(total, f(into.indices[e], v, e, t))
+                e += _U1
+            if not at_once:
+                totals[v] = total
+            elif apply(v, total, t):
+                kept += 1
+                if keeps:
+                    held = append(team, held, following, v)
+                    edges += np.int64(out.indptr[np.uint64(v) + _U1]) - np.int64(out.indptr[v])
+        first = claim(team.sync, VERTICES)
+    if not at_once:
+        barrier(team.sync, team.threads)
+        first = claim(team.sync, WORDS)
+        while first < size:
+            for i in range(first, min(first + WORDS, size)):
+                v = member(current, i)
+                if neutral is None and into.indptr[v] == into.indptr[np.uint64(v) + _U1]:
+                    continue
+                if apply(v, totals[v], t):
+                    kept += 1
+                    if keeps:
+                        held = append(team, held, following, v)
+                        edges += np.int64(out.indptr[np.uint64(v) + _U1]) - np.int64(out.indptr[v])
+            first = claim(team.sync, WORDS)
+    flush(team, held, following)
+    atomic.add(following.info, EDGES, edges)
+    if not keeps:
+        atomic.add(following.info, SIZE, kept)
+    barrier(team.sync, team.threads)
+    return calls
+
+
+@compiled(allocates=False)
+def reduce(team, f, combine, neutral, s, current, partial):
+    """Reduce over the frontier; every thread gets the result.
+
+    Each thread takes one run of vertices, so that a sum of floats is the same whenever the number
+    of threads is.
+    """
+    to_queue(team, current)
+    size = current.info[SIZE]
+    share = (size + team.threads - 1) // team.threads
+    total = neutral
+    for i in range(team.thread * share, min((team.thread + 1) * share, size)):
+        total = combine(total, f(member(current, i), s))
+    partial[8 * team.thread] = total
+    barrier(team.sync, team.threads)
+    total = neutral
+    for thread in range(team.threads):
+        total = combine(total, partial[8 * thread])
+    barrier(team.sync, team.threads)  # all have read before anyone writes again
+    return total
+
+
+@compiled(allocates=False)
+def edges(team, out, f, where, s, first_neighbour, last_neighbour, partial):
+    """Visit all edges or a slice of each list; returns whether one call was True, and the calls."""
+    n = len(out.indptr) - 1
+    changed = False
+    calls = np.int64(0)
+    first = claim(team.sync, 4 * VERTICES)
+    while first < n:
+        for i in range(first, min(first + 4 * VERTICES, n)):
+            u = out.indices.dtype.type(i)
+            if where(u, s):
+                begin = np.int64(out.indptr[u])
+                stop = np.int64(out.indptr[np.uint64(u) + _U1])
+                e = np.uint64(begin + first_neighbour)
+                stop = min(stop, begin + last_neighbour)
+                while e < np.uint64(stop):
+                    calls += 1
+                    if f(u, out.indices[e], e, s):
+                        changed = True
+                    e += _U1
+        first = claim(team.sync, 4 * VERTICES)
+    partial[8 * team.thread] = changed
+    barrier(team.sync, team.threads)
+    changed = False
+    for thread in range(team.threads):
+        changed = changed or partial[8 * thread] != 0
+    barrier(team.sync, team.threads)
+    return changed, calls
+
+
+@compiled(allocates=False)
+def combine_sum(a, b):
+    """The combination "sum"."""
+    return a + b
+
+
+@compiled(allocates=False)
+def combine_min(a, b):
+    """The combination "min"."""
+    return min(a, b)
+
+
+@compiled(allocates=False)
+def combine_max(a, b):
+    """The combination "max"."""
+    return max(a, b)
+
+
+@compiled(allocates=False)
+def combine_any(a, b):
+    """The combination "any"."""
+    return a or b
+
+
+COMBINATIONS = {
+    "sum": combine_sum, "min": combine_min, "max": combine_max, "any": combine_any,
+}  # fmt: skip

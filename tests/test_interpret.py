@@ -1,0 +1,762 @@
+"""The interpreted device: each stage and loop against a few plain lines, on tiny graphs."""
+
+import heapq
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import evener as ev
+from evener.device import atomic
+from evener.engine.interpret import interpret
+from evener.engine.job import set_up
+from evener.errors import ProgramError
+from evener.graph.csr import Graph
+from evener.programs import VERTEX, WEIGHT, Field, Param, Program, Scalar, Vertex, functor
+from evener.programs.stages import (
+    advance,
+    backwards,
+    compute,
+    edges,
+    filter,
+    gather,
+    nearest,
+    reduce,
+    repeat,
+)
+from graphs import DEGENERATE, graphs
+
+FAR = 2**31 - 1
+SOME = settings(max_examples=40)
+DIAMOND = Graph.from_edges([0, 0, 1, 2, 3], [1, 2, 3, 3, 4], [1, 4, 9, 1, 2], num_vertices=6)
+
+
+def ran(program, graph, direction="auto", **parameters):
+    """The job after an interpreted run."""
+    job = set_up(program, graph, parameters)
+    interpret(job, direction)
+    return job
+
+
+def fields(program, graph, direction="auto", **parameters):
+    return {
+        name: a.tolist() for name, a in ran(program, graph, direction, **parameters).fields.items()
+    }
+
+
+def arcs(graph):
+    src = np.repeat(np.arange(graph.num_vertices), graph.degrees).tolist()
+    weights = [1] * len(src) if graph.weights is None else graph.weights.tolist()
+    return list(zip(src, graph.indices.tolist(), weights, strict=True))
+
+
+def levels(graph, source):
+    """Depths by a plain search."""
+    depth, frontier = {source: 0}, [source]
+    while frontier:
+        found = {v for u in frontier for a, v, _ in arcs(graph) if a == u} - depth.keys()
+        depth.update(dict.fromkeys(found, depth[frontier[0]] + 1))
+        frontier = sorted(found)
+    return [depth.get(v, FAR) for v in range(graph.num_vertices)]
+
+
+def dijkstra(graph, source):
+    distance = {source: 0}
+    heap = [(0, source)]
+    while heap:
+        near, u = heapq.heappop(heap)
+        for a, v, w in arcs(graph) if near == distance[u] else ():
+            if a == u and near + w < distance.get(v, math.inf):
+                distance[v] = near + w
+                heapq.heappush(heap, (near + w, v))
+    return [distance.get(v, math.inf) for v in range(graph.num_vertices)]
+
+
+@pytest.fixture(params=DEGENERATE)
+def graph(request):
+    return DEGENERATE[request.param]()
+
+
+# ---- programs that test_partitioned runs too ------------------------------------------------
+
+
+class Search(Program):
+    """Breadth-first: a minimum that leads a parent."""
+
+    depth = Field(np.int32, fill=FAR, merge="min", missing=-1)
+    parent = Field(VERTEX, fill=-1, follows=depth)
+
+    @functor
+    def unreached(dst, s):
+        return s.depth[dst] == FAR
+
+    @functor
+    def reach(src, dst, edge, s):
+        hops = s.depth[src] + 1
+        if atomic.min(s.depth, dst, hops) > hops:
+            s.parent[dst] = s.id[src]
+            return True
+        return False
+
+    def start(self, source: Vertex):
+        self.depth[source] = 0
+        return [source]
+
+    loop = repeat(advance(reach, where=unreached))
+
+
+class Nearest(Program):
+    """Shortest distances, in buckets."""
+
+    distance = Field(WEIGHT, merge="min", missing=math.inf)
+    delta = Param(np.float64, 3.0)
+
+    @functor
+    def relax(src, dst, edge, s):
+        reach = s.distance[src] + s.weight[edge]
+        return atomic.min(s.distance, dst, reach) > reach
+
+    def start(self, source: Vertex):
+        self.distance[source] = 0
+        return [source]
+
+    loop = repeat(advance(relax), order=nearest(distance, delta))
+
+
+class Plain(Nearest):
+    """The same without an order."""
+
+    loop = repeat(advance(Nearest.relax))
+
+
+class Paths(Program):
+    """Counts of shortest paths forwards, dependencies backwards: Brandes, one source."""
+
+    depth = Field(np.int32, fill=FAR, merge="min")
+    paths = Field(np.float64, merge="sum", follows=depth)
+    delta = Field(np.float64, merge="sum")
+    replayed = Field(np.int32, fill=-1)
+
+    @functor
+    def count(src, dst, edge, s):
+        hops = s.superstep + 1
+        before = atomic.min(s.depth, dst, hops)
+        if before >= hops:
+            atomic.add(s.paths, dst, s.paths[src])
+        return before > hops
+
+    @functor
+    def depend(src, dst, edge, s):
+        if s.depth[dst] == s.depth[src] + 1:
+            atomic.add(s.delta, src, s.paths[src] / s.paths[dst] * (1 + s.delta[dst]))
+        return False
+
+    @functor
+    def note(v, s):
+        s.replayed[v] = s.superstep
+
+    def start(self, source: Vertex):
+        self.depth[source] = 0
+        self.paths[source] = 1
+        return [source]
+
+    loop = (repeat(advance(count), record=True), backwards(compute(note), advance(depend)))
+
+
+class Labels(Program):
+    """Components by hooking and jumping: a replicated minimum, nested repeats, s.changed."""
+
+    label = Field(VERTEX, merge="min", replicated=True)
+    moved = Scalar(np.int64, "sum")
+    rounds = Field(np.int64)
+
+    @functor
+    def hook(src, dst, edge, s):
+        a, b = s.label[src], s.label[dst]
+        if a == b:
+            return False
+        return atomic.min(s.label, max(a, b), min(a, b)) > min(a, b)
+
+    @functor
+    def jump(v, s):
+        s.label[v] = s.label[s.label[v]]
+
+    @functor
+    def is_deep(v, s):
+        return 1 if s.label[v] != s.label[s.label[v]] else 0
+
+    @functor
+    def is_flat(s):
+        return s.moved == 0
+
+    @functor
+    def note(v, s):
+        s.rounds[v] = s.superstep * 2 + s.changed
+
+    @functor
+    def unchanged(s):
+        return not s.changed
+
+    def start(self):
+        self.label[:] = np.arange(self.num_vertices)
+
+    loop = repeat(
+        edges(hook),
+        repeat(compute(jump), reduce(is_deep, "sum", into=moved), until=is_flat),
+        compute(note),
+        until=unchanged,
+    )
+
+
+class Gathered(Program):
+    """Every named combination, one stage each, and a scalar."""
+
+    sums = Field(np.float64)
+    least = Field(np.float64)
+    most = Field(np.float64)
+    some = Field(np.float64)
+    own = Field(np.float64, fill=-7)
+    value = Field(np.float64)
+    total = Scalar(np.float64, "sum")
+    kept = Field(np.bool_)
+
+    @functor
+    def sent(src, dst, edge, s):
+        return s.value[src] * s.degree[src] + s.id[dst]
+
+    @functor
+    def is_one(src, dst, edge, s):
+        return 1.0 if s.value[src] == 1 else 0.0
+
+    @functor
+    def larger(a, b):
+        return a if a > b else b
+
+    @functor
+    def put_sum(v, total, s):
+        s.sums[v] = total
+        return True
+
+    @functor
+    def put_least(v, total, s):
+        s.least[v] = total
+        return True
+
+    @functor
+    def put_most(v, total, s):
+        s.most[v] = total
+        return True
+
+    @functor
+    def put_some(v, total, s):
+        s.some[v] = total
+        return True
+
+    @functor
+    def put_own(v, total, s):
+        s.own[v] = total
+        return total > 2
+
+    @functor
+    def mark(v, s):
+        s.kept[v] = True
+
+    @functor
+    def double(v, s):
+        return s.sums[v] * 2
+
+    @functor
+    def add(v, s):
+        s.sums[v] = s.sums[v] + s.total
+
+    def start(self):
+        self.value[:] = np.arange(self.num_vertices)
+
+    loop = (
+        gather(sent, "sum", put_sum),
+        gather(sent, "min", put_least),
+        gather(sent, "max", put_most),
+        gather(is_one, "any", put_some),
+        reduce(double, "sum", into=total),
+        compute(add),
+        gather(sent, larger, put_own),
+        compute(mark),
+    )
+
+
+class Scattered(Program):
+    """Pushes with every merge at once, and reads the far ends of two of them."""
+
+    value = Field(np.int64)
+    low = Field(np.int64, merge="min")
+    high = Field(np.int64, merge="max")
+    total = Field(np.int64, merge="sum")
+    seen = Field(np.int64, merge="sum")
+    some = Field(np.int64, fill=-1, merge="any")
+
+    @functor
+    def scatter(src, dst, edge, s):
+        atomic.min(s.low, dst, s.value[src])
+        atomic.max(s.high, dst, s.value[src])
+        atomic.add(s.total, dst, s.value[src])
+        s.some[dst] = s.value[src]
+        return s.value[src] % 2 == 0
+
+    @functor
+    def carry(src, dst, edge, s):
+        if s.total[dst] > 3:  # read and added to in one stage
+            atomic.add(s.total, dst, 0)
+            atomic.add(s.seen, src, s.total[dst] - s.total[dst] // 2)
+        return s.low[dst] < s.high[dst]
+
+    def start(self):
+        self.value[:] = (np.arange(self.num_vertices) * 7 + 3) % 11
+
+    loop = (advance(scatter), advance(carry, over="all"), advance(scatter))
+
+
+class OnEdges(Program):
+    """A frontier of edges, filtered, computed on and gone on from."""
+
+    heavy = Field(np.int64, merge="sum")
+    after = Field(np.int64, merge="sum")
+
+    @functor
+    def every(src, dst, edge, s):
+        return True
+
+    @functor
+    def is_heavy(src, dst, edge, s):
+        return s.weight[edge] > 1
+
+    @functor
+    def note(src, dst, edge, s):
+        atomic.add(s.heavy, dst, s.degree[src] + 1)
+
+    @functor
+    def go_on(src, dst, edge, s):
+        atomic.add(s.after, dst, s.id[src] + 1)
+        return True
+
+    @functor
+    def finish(v, s):
+        s.after[v] = s.after[v] * 100
+
+    loop = (advance(every, emit="edges"), filter(is_heavy), compute(note), advance(go_on),
+            compute(finish))  # fmt: skip
+
+
+# ---- stages ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("direction", ["push", "pull", "auto"])
+def test_search(graph, direction):
+    if graph.num_vertices == 0:
+        return
+    found = fields(Search, graph, direction, source=graph.labels[0])
+    assert found["depth"] == levels(graph, 0)
+    near = {(u, v) for u, v, _ in arcs(graph)}
+    for v, parent in enumerate(found["parent"]):
+        assert (parent == -1) == (found["depth"][v] in (0, FAR))
+        assert parent == -1 or (
+            (parent, v) in near and found["depth"][parent] + 1 == found["depth"][v]
+        )
+
+
+def test_pull_stops_when_where_turns_false():
+    star = Graph.from_edges([0, 0, 1, 2], [1, 2, 3, 3])
+    assert ran(Search, star, "push", source=0).stats["edges"] == 3
+    assert ran(Search, star, "pull", source=0).stats["edges"] == 3
+    row = ran(Search, star, "pull", source=0).trace[1]
+    assert (row["superstep"], row["frontier"], row["edges"], row["direction"]) == (1, 2, 1, "pull")
+
+
+def test_pull_aligns_weights():
+    for direction in ("push", "pull"):
+        assert fields(Plain, DIAMOND, direction, source=0)["distance"][:5] == [0, 1, 4, 5, 7]
+
+
+def test_gather(graph):
+    found = fields(Gathered, graph)
+    degree = graph.degrees.tolist()
+    sent = [[] for _ in range(graph.num_vertices)]
+    ones = [0] * graph.num_vertices
+    for u, v, _ in arcs(graph):
+        sent[v].append(u * degree[u] + v)
+        ones[v] |= u == 1
+    sums = [sum(values) for values in sent]
+    assert found["sums"] == pytest.approx([x + 2 * sum(sums) for x in sums])
+    assert found["least"] == [min(values, default=math.inf) for values in sent]
+    assert found["most"] == [max(values, default=-math.inf) for values in sent]
+    assert found["some"] == ones
+    assert found["own"] == [max(values, default=-7) for values in sent]
+    assert found["kept"] == [max(values, default=0) > 2 for values in sent]
+
+
+class Chain(Program):
+    value = Field(np.int64)
+
+    @functor
+    def before(src, dst, edge, s):
+        return s.value[src]
+
+    @functor
+    def put(v, total, s):
+        s.value[v] = total + 1
+        return s.value[v] < 4
+
+    loop = gather(before, "sum", put)
+
+
+class AtOnce(Chain):
+    loop = gather(Chain.before, "sum", Chain.put, asynchronous=True)
+
+
+def test_asynchronous_gather_sees_new_values():
+    path = Graph.from_edges([0, 1, 2], [1, 2, 3])
+    assert fields(Chain, path)["value"] == [1, 1, 1, 1]
+    assert fields(AtOnce, path)["value"] == [1, 2, 3, 4]
+
+
+def test_neutral_totals_have_the_type_of_the_values():
+    class Least(Program):
+        value = Field(np.int64)
+
+        @functor
+        def sent(src, dst, edge, s):
+            return s.value[src]
+
+        @functor
+        def put(v, total, s):
+            s.value[v] = total
+            return True
+
+        loop = gather(sent, "min", put)
+
+    assert fields(Least, Graph.from_edges([2, 0], [0, 1]))["value"] == [0, 0, 2**63 - 1]
+
+
+class Slices(Program):
+    visits = Field(np.int64, merge="sum")
+    first = Param(np.int64, 0)
+
+    @functor
+    def visit(src, dst, edge, s):
+        atomic.add(s.visits, dst, 1)
+        return False
+
+    @functor
+    def is_even(src, s):
+        return s.id[src] % 2 == 0
+
+    loop = (edges(visit, neighbours=(1, 3), where=is_even), edges(visit, neighbours=(2, None)))
+
+
+def test_edges_takes_slices_of_neighbour_lists():
+    complete = ev.generate.complete(5)
+    expected = [0] * 5
+    for u in range(5):
+        others = [v for v in range(5) if v != u]
+        for v in (others[1:3] if u % 2 == 0 else []) + others[2:]:
+            expected[v] += 1
+    job = ran(Slices, complete)
+    assert job.fields["visits"].tolist() == expected
+    assert job.stats == {"supersteps": 0, "edges": sum(expected)}
+
+
+def test_frontiers_of_edges():
+    found = fields(OnEdges, DIAMOND)
+    heavy = [(0, 2), (1, 3), (3, 4)]
+    expected = [0] * 6
+    for u, v in heavy:
+        expected[v] += int(DIAMOND.degrees[u]) + 1
+    assert found["heavy"] == expected
+    # From the ends of the heavy edges, 2, 3 and 4, once each; then a compute on what was reached.
+    assert found["after"] == [0, 0, 0, 300, 400, 0]
+
+
+def test_edge_frontier_comes_round_in_a_loop():
+    class Round(Program):
+        depth = Field(np.int64, merge="min")
+
+        @functor
+        def reach(src, dst, edge, s):
+            return atomic.min(s.depth, dst, s.depth[src] + 1) > s.depth[src] + 1
+
+        def start(self, source: Vertex):
+            self.depth[source] = 0
+            return [source]
+
+        loop = repeat(advance(reach, emit="edges"))
+
+    for direction in ("push", "pull"):
+        assert fields(Round, DIAMOND, direction, source=0)["depth"][:5] == [0, 1, 1, 2, 3]
+
+
+class Frontiers(Program):
+    """What each stage leaves behind, noted by computes."""
+
+    a = Field(np.int64)
+    b = Field(np.int64)
+    c = Field(np.int64)
+
+    @functor
+    def to_neighbours(src, dst, edge, s):
+        return s.id[dst] != 2
+
+    @functor
+    def note_a(v, s):
+        s.a[v] += 1
+
+    @functor
+    def note_b(v, s):
+        s.b[v] += 1
+
+    @functor
+    def note_c(v, s):
+        s.c[v] += 1
+
+    @functor
+    def is_odd(v, s):
+        return s.id[v] % 2 == 1
+
+    def start(self, first):
+        return first
+
+    loop = (advance(to_neighbours), compute(note_a, over="all"), compute(note_b),
+            filter(is_odd, over="all"), compute(note_c))  # fmt: skip
+
+
+def test_over_all_leaves_the_frontier_of_a_compute():
+    found = fields(Frontiers, DIAMOND, first=[0])
+    assert found["a"] == [1] * 6
+    assert found["b"] == [0, 1, 0, 0, 0, 0]
+    assert found["c"] == [0, 1, 0, 1, 0, 1]
+
+
+# ---- loops ----------------------------------------------------------------------------------
+
+
+class Counted(Program):
+    """Counts supersteps in a field, up to a limit or until a count."""
+
+    times = Field(np.int64)
+    last = Field(np.int64, fill=-1)
+    limit = Param(np.int64, 4)
+    wanted = Param(np.int64, 100)
+
+    @functor
+    def tick(v, s):
+        s.times[v] += 1
+        s.last[v] = s.superstep
+
+    @functor
+    def enough(s):
+        return s.superstep >= s.wanted
+
+    def start(self, first=None):
+        return first
+
+    loop = repeat(compute(tick), until=enough, max_supersteps=limit)
+
+
+@pytest.mark.parametrize(
+    ("given", "times"),
+    [({}, 4), ({"limit": 0}, 0), ({"wanted": 2}, 2), ({"wanted": 0}, 1), ({"first": []}, 0)],
+)
+def test_repeat_ends(given, times):
+    path = ev.generate.path(3)
+    job = ran(Counted, path, **given)
+    assert job.fields["times"].tolist() == [times] * 3
+    assert job.fields["last"].tolist() == [times - 1] * 3
+    assert job.stats["supersteps"] == len(job.trace) == times
+
+
+def test_repeat_over_all_needs_no_frontier():
+    class Twice(Counted):
+        @functor
+        def never(src, dst, edge, s):
+            return False
+
+        @functor
+        def below(v, s):
+            return s.times[v] < 9
+
+        loop = (
+            repeat(advance(never)),  # ends with an empty frontier
+            repeat(compute(Counted.tick, over="all"), max_supersteps=3),
+            repeat(compute(Counted.tick), max_supersteps=3),  # has nothing to do
+            repeat(filter(below, over="all"), compute(Counted.tick)),
+        )
+
+    job = ran(Twice, ev.generate.path(3))
+    assert job.fields["times"].tolist() == [9] * 3
+    assert job.stats["supersteps"] == 1 + 3 + 0 + 7
+    assert ran(Twice, Graph.from_edges([], [])).stats["supersteps"] == 0
+
+
+def test_nested_repeats(graph):
+    found = fields(Labels, graph)
+    labels = list(range(graph.num_vertices))
+    for _ in labels:
+        for u, v, _ in arcs(graph):
+            labels[u] = labels[v] = min(labels[u], labels[v])
+    assert found["label"] == labels
+    # The last superstep of the outer loop changes nothing, though inner ones ran in between.
+    assert all(note % 2 == 0 for note in found["rounds"])
+    assert len(set(found["rounds"])) <= 1
+
+
+@pytest.mark.parametrize("make", [DIAMOND, ev.generate.grid(3, 4), ev.generate.tree(10)])
+def test_record_and_backwards(make):
+    import networkx
+
+    job = ran(Paths, make, source=0)
+    depth = levels(make, 0)
+    assert job.fields["depth"].tolist() == depth
+    assert job.fields["replayed"].tolist() == [-1 if d == FAR else d for d in depth]
+    G = networkx.DiGraph([arc[:2] for arc in arcs(make)])
+    expected = networkx.betweenness_centrality_subset(
+        G, [0], list(G), normalized=False
+    )  # counts pairs (0, t), and for the source nothing
+    for v in G:
+        if v != 0:
+            assert job.fields["delta"][v] == pytest.approx(expected[v])
+    supersteps = [row["superstep"] for row in job.trace]
+    last = max(d for d in depth if d != FAR)
+    assert supersteps == [*range(last + 1), *range(last, -1, -1)]
+
+
+def test_backwards_before_any_recorded_superstep():
+    class Nothing(Paths):
+        loop = (repeat(advance(Paths.count), record=True, max_supersteps=0),
+                backwards(compute(Paths.note)))  # fmt: skip
+
+    assert fields(Nothing, DIAMOND, source=0)["replayed"] == [-1] * 6
+
+
+@SOME
+@given(graphs(12, 40), st.sampled_from([0.5, 3.0, 1000.0]), st.booleans())
+def test_nearest_against_dijkstra(graph, delta, pull):
+    if graph.weights is None or graph.num_vertices == 0:
+        return
+    weights = np.abs(graph.weights.astype(np.int64)) % 50
+    graph = Graph(graph.indptr, graph.indices, weights, directed=True)
+    job = ran(Nearest, graph, "pull" if pull else "push", source=0, delta=delta)
+    found = [math.inf if d == 2**63 - 1 else d for d in job.fields["distance"].tolist()]
+    assert found == dijkstra(graph, 0)
+
+
+def test_nearest_settles_buckets_in_order():
+    # 3 is found at distance 10, then at 5: its bucket moves, and it is relaxed only once.
+    graph = Graph.from_edges([0, 0, 1, 3], [3, 1, 3, 4], [10, 2, 3, 1])
+    job = ran(Nearest, graph, source=0, delta=1.0)
+    assert job.fields["distance"].tolist()[1:] == [2, 2**63 - 1, 5, 6]
+    assert [row["frontier"] for row in job.trace] == [1, 1, 1, 1]
+    assert job.stats["edges"] == 4
+
+
+def test_nearest_needs_a_width():
+    with pytest.raises(ProgramError, match="delta is 0.0; it must be above 0"):
+        ran(Nearest, DIAMOND, source=0, delta=0)
+
+
+@SOME
+@given(graphs(12, 40))
+def test_push_and_pull_agree(graph):
+    for program in (Scattered, Labels):
+        pushed, pulled = ran(program, graph, "push"), ran(program, graph, "pull")
+        for name, array in pushed.fields.items():
+            if name not in ("some", "rounds"):
+                np.testing.assert_array_equal(array, pulled.fields[name])
+
+
+# ---- scalars, values offered ----------------------------------------------------------------
+
+
+def test_scalars():
+    class Scalars(Program):
+        low = Scalar(np.int32, "min")
+        high = Scalar(np.float64, "max")
+        flag = Scalar(np.bool_, "any")
+        never = Scalar(np.int64, "sum")
+        before = Field(np.float64)
+        after = Field(np.float64)
+
+        @functor
+        def value(v, s):
+            return s.id[v] + 3
+
+        @functor
+        def is_two(v, s):
+            return s.id[v] == 2
+
+        @functor
+        def note_before(v, s):
+            s.before[v] = s.low + s.never
+
+        @functor
+        def note_after(v, s):
+            s.after[v] = s.low + s.high
+
+        loop = (
+            compute(note_before),
+            reduce(value, "min", into=low),
+            reduce(value, "max", into=high),
+            reduce(is_two, "any", into=flag),
+            compute(note_after),
+        )
+
+    job = ran(Scalars, ev.generate.path(4))
+    assert job.fields["before"].tolist() == [2**31 - 1] * 4
+    assert job.fields["after"].tolist() == [9] * 4
+    assert job.scalars == {"low": 3, "high": 6, "flag": True, "never": 0}
+    assert job.scalars["low"].dtype == np.int32
+    assert ran(Scalars, Graph.from_edges([], [])).scalars["high"] == -math.inf
+
+
+# ---- errors ---------------------------------------------------------------------------------
+
+
+def failing(body):
+    class Failing(Program):
+        value = Field(np.int32)
+        visit = functor(body)
+        loop = advance(visit)
+
+    return Failing
+
+
+def test_errors_in_functors_name_the_line():
+    def visit(src, dst, edge, s):
+        x = s.id[src]
+        return math.log(-1 - x) > 0
+
+    with pytest.raises(ProgramError, match=r"Failing\.visit, line (\d+): ValueError") as caught:
+        ran(failing(visit), DIAMOND)
+    assert isinstance(caught.value.__cause__, ValueError)
+    assert f"line {visit.__code__.co_firstlineno + 2}:" in str(caught.value)
+
+
+def test_none_from_a_functor():
+    def nothing():
+        return None
+
+    def visit(src, dst, edge, s):
+        return nothing()
+
+    with pytest.raises(ProgramError, match=r"Failing\.visit, line \d+: returned None"):
+        ran(failing(visit), DIAMOND)
+
+
+def test_interrupt_passes():
+    def stop():
+        raise KeyboardInterrupt
+
+    def visit(src, dst, edge, s):
+        return stop()
+
+    with pytest.raises(KeyboardInterrupt):
+        ran(failing(visit), DIAMOND)

@@ -1,0 +1,303 @@
+"""Runs over partitions: what one device gives, for every merge, stage and number of parts."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evener.algorithms.betweenness import Betweenness, DirectedBetweenness
+from evener.algorithms.pagerank import DanglingPageRank
+from evener.algorithms.sssp import LevelSSSP, TargetSSSP
+from evener.device import atomic
+from evener.engine.interpret import interpret
+from evener.engine.job import set_up
+from evener.engine.partitioned import assign, run_partitioned
+from evener.engine.partitioned_exchange import Local, Replicated
+from evener.engine.run import run
+from evener.errors import EvenerError, ProgramError
+from evener.graph.csr import Graph
+from evener.programs import VERTEX, Field, Program, Scalar, Vertex, functor
+from evener.programs.stages import advance, compute, edges, reduce, repeat
+from graphs import DEGENERATE, graphs
+from test_interpret import (
+    FAR,
+    Frontiers,
+    Gathered,
+    Labels,
+    Nearest,
+    OnEdges,
+    Paths,
+    Plain,
+    Scattered,
+    Search,
+    Slices,
+    arcs,
+)
+
+SOME = settings(max_examples=30)
+PARTS = [1, 2, 3, 8]
+ANY_VALUE = ("parent", "some", "rounds", "replayed")  # may differ, and are checked apart
+
+
+def both(program, graph, k, partition="auto", direction="auto", **parameters):
+    """The same job on one device and over parts."""
+    one, many = set_up(program, graph, parameters), set_up(program, graph, parameters)
+    interpret(one, direction)
+    run_partitioned(many, k, partition, direction)
+    return one, many
+
+
+def assert_same(one, many, leave_out=ANY_VALUE):
+    for name, expected in one.fields.items():
+        if name not in leave_out:
+            if expected.dtype.kind == "f":
+                # Scalars are summed part by part, so the last bits may differ.
+                np.testing.assert_allclose(
+                    many.fields[name], expected, rtol=1e-12, atol=1e-15, err_msg=name
+                )
+            else:
+                np.testing.assert_array_equal(many.fields[name], expected, err_msg=name)
+    for name, value in one.scalars.items():
+        assert many.scalars[name] == pytest.approx(value, rel=1e-12, abs=1e-15)
+
+
+def weighted(graph):
+    weights = np.arange(graph.num_edges) * 5 % 7
+    return Graph(graph.indptr, graph.indices, weights, directed=True, labels=graph._labels)
+
+
+@pytest.fixture(params=DEGENERATE)
+def graph(request):
+    return weighted(DEGENERATE[request.param]())
+
+
+@pytest.fixture(params=PARTS)
+def k(request):
+    return request.param
+
+
+def needs_source(program):
+    return "source" in program.declaration.start_parameters
+
+
+@pytest.mark.parametrize("direction", ["push", "pull"])
+@pytest.mark.parametrize(
+    "program",
+    [Search, Nearest, Plain, Paths, Labels, Gathered, Scattered, OnEdges, Slices, DanglingPageRank],
+)
+def test_parts_give_what_one_device_gives(program, graph, k, direction):
+    if needs_source(program) and graph.num_vertices == 0:
+        return
+    given = {"source": graph.labels[0]} if needs_source(program) else {}
+    one, many = both(program, graph, k, direction=direction, **given)
+    assert_same(one, many)
+    if program is Paths:
+        np.testing.assert_array_equal(one.fields["replayed"], many.fields["replayed"])
+    if program in (Search, Paths):  # one device may see new values earlier, but not in these
+        assert one.stats["supersteps"] == many.stats["supersteps"]
+
+
+@SOME
+@given(graphs(14, 50), st.sampled_from([2, 3, 5]), st.sampled_from(["push", "pull"]), st.data())
+def test_any_assignment_will_do(graph, k, direction, data):
+    graph = weighted(graph)
+    n = graph.num_vertices
+    part_of = data.draw(st.lists(st.integers(0, k - 1), min_size=n, max_size=n))
+    for program in (Search, Nearest, Paths, Labels, Scattered, OnEdges, Gathered):
+        if not needs_source(program) or n:
+            given = {"source": graph.labels[0]} if needs_source(program) else {}
+            as_drawn = lambda graph, shares: np.array(part_of, np.int64)  # noqa: E731
+            one, many = both(program, graph, k, as_drawn, direction, **given)
+            assert_same(one, many)
+
+
+@SOME
+@given(graphs(10, 30), st.sampled_from([2, 3]))
+def test_algorithms(graph, k):
+    graph = weighted(graph)
+    if graph.num_vertices == 0:
+        return
+    source = graph.labels[0]
+    one, many = both(LevelSSSP, graph, k, source=source, delta=2.0, horizon=2.0**63)
+    assert_same(one, many, leave_out=())
+    goal = graph.num_vertices - 1
+    one, many = both(TargetSSSP, graph, k, source=source, delta=2.0, goal=goal, horizon=2.0**63)
+    assert_same(one, many, leave_out=())
+    sources = np.arange(min(3, graph.num_vertices))
+    for program, g in ((DirectedBetweenness, graph), (Betweenness, graph.symmetrize())):
+        one, many = both(program, g, k, sources=sources)
+        np.testing.assert_allclose(one.fields["score"], many.fields["score"], rtol=1e-9)
+
+
+def test_parents_are_those_of_the_winning_leader(graph, k):
+    if graph.num_vertices == 0:
+        return
+    _, many = both(Search, graph, k, "static", source=graph.labels[0])
+    depth, parent = many.fields["depth"], many.fields["parent"]
+    near = {(u, v) for u, v, _ in arcs(graph)}
+    for v in range(graph.num_vertices):
+        assert (parent[v] == -1) == (depth[v] in (0, FAR))
+        assert parent[v] == -1 or (depth[parent[v]] + 1 == depth[v] and (parent[v], v) in near)
+
+
+def test_any_takes_one_of_the_values_written(graph, k):
+    _, many = both(Scattered, graph, k)
+    values = many.fields["value"]
+    written = [{-1} for _ in range(graph.num_vertices)]
+    for u, v, _ in arcs(graph):
+        written[v] = (written[v] - {-1}) | {int(values[u])}
+    assert all(x in options for x, options in zip(many.fields["some"], written, strict=True))
+
+
+def test_frontiers_travel_to_their_owners(k):
+    star = Graph.from_edges([0] * 6, range(1, 7))
+    assert_same(*both(Frontiers, star, k, first=[0]))
+
+
+# ---- merges that a stale sender must not spoil ----------------------------------------------
+
+
+class Counted(Program):
+    """The least offer wins; how many made it is counted, and one of them named."""
+
+    offer = Field(np.int64, fill=FAR, merge="min")
+    times = Field(np.int64, merge="sum", follows=offer)
+    by = Field(VERTEX, merge="min", follows=offer)
+
+    @functor
+    def bid(src, dst, edge, s):
+        price = s.id[src] // 2
+        before = atomic.min(s.offer, dst, price)
+        if before >= price:
+            atomic.add(s.times, dst, 1)
+            atomic.min(s.by, dst, s.id[src])
+        return False
+
+    loop = advance(bid)
+
+
+def test_counts_of_worse_leaders_do_not_count():
+    # Into 6 from 0..5: offers 0 (twice), 1 (twice), 2 (twice); one device visits 0 and 1 first.
+    inwards = Graph.from_edges(range(6), [6] * 6)
+    for part_of in ([0, 1, 2, 0, 1, 2, 2], [2, 1, 0, 0, 1, 1, 0], [1, 1, 1, 0, 0, 0, 0]):
+        at = lambda graph, shares, part_of=part_of: np.array(part_of)  # noqa: E731
+        one, many = both(Counted, inwards, 3, at)
+        assert_same(one, many)
+        assert (many.fields["offer"][6], many.fields["times"][6], many.fields["by"][6]) == (0, 2, 0)
+
+
+class Reset(Program):
+    """A minimum that owners raise again: ghosts must not remember the old one."""
+
+    low = Field(np.int64, fill=FAR, merge="min")
+    sums = Field(np.int64, merge="sum")
+    shared = Field(np.int64, fill=FAR, merge="min", replicated=True)
+    least = Scalar(np.int64, "min")
+
+    @functor
+    def lower(src, dst, edge, s):
+        atomic.min(s.shared, s.id[dst], s.id[src] + s.superstep)
+        return atomic.min(s.low, dst, s.id[src] + 10 * s.superstep) > 0
+
+    @functor
+    def gather_up(v, s):
+        s.sums[v] = s.sums[v] * 3 + s.low[v] % 1000 + s.shared[v] % 1000
+        s.low[v] = FAR
+        s.shared[v] = FAR
+
+    @functor
+    def value(v, s):
+        return s.sums[v]
+
+    loop = repeat(
+        edges(lower), compute(gather_up), reduce(value, "min", into=least), max_supersteps=4
+    )
+
+
+def test_fields_may_be_raised_by_their_owners(graph, k):
+    assert_same(*both(Reset, graph, k))
+
+
+class Totals(Program):
+    """Replicated sums."""
+
+    seen = Field(np.float64, merge="sum", replicated=True)
+
+    @functor
+    def add(src, dst, edge, s):
+        atomic.add(s.seen, s.id[dst] // 2, 0.5)
+        return False
+
+    loop = (edges(add), edges(add))
+
+
+def test_replicated_sums(graph, k):
+    assert_same(*both(Totals, graph, k))
+
+
+# ---- dividing -------------------------------------------------------------------------------
+
+
+def test_assignments():
+    ring = Graph.from_edges(range(100), [*range(1, 100), 0])
+    static = assign(ring, 3, "static")
+    assert static.tolist() == [v % 3 for v in range(100)]
+    drawn = assign(ring, 4, "random")
+    assert np.array_equal(drawn, assign(ring, 4, "auto"))
+    assert np.bincount(drawn, minlength=4).min() > 10
+    with pytest.raises(EvenerError, match="partition is 'metis'; this version has"):
+        assign(ring, 2, "metis")
+    for wrong in (np.zeros(5, int), np.full(100, 2), np.full(100, -1), np.zeros(100)):
+        with pytest.raises(EvenerError, match="must return 100 whole numbers below 2"):
+            assign(ring, 2, lambda graph, shares, wrong=wrong: wrong)
+
+
+def test_empty_parts():
+    path = Graph.from_edges([0, 1], [1, 2])
+    job = set_up(Search, path, {"source": 0})
+    said = run_partitioned(job, 4, lambda graph, shares: np.array([3, 1, 3]))
+    assert job.fields["depth"].tolist() == [0, 1, 2]
+    assert job.stats["owned"] == [0, 1, 0, 2]
+    assert job.stats["ghosts"] == [0, 1, 0, 1]
+    assert "4 parts with 0 + 1 + 0 + 2 vertices" in said[0]
+
+
+def test_shares_are_given_to_functions():
+    seen = []
+
+    def halves(graph, shares):
+        seen.append(shares)
+        return np.arange(graph.num_vertices) % 2
+
+    path = Graph.from_edges([0, 1], [1, 2])
+    r = run(Search, path, source=0, device="python+python", partition=halves)
+    assert r.depth.tolist() == [0, 1, 2]
+    assert seen == [[0.5, 0.5]]
+    assert "halves, 2 parts" in r.explain()
+
+
+def test_replicated_fields_know_local_from_global_numbers():
+    field = Replicated(np.array([10, 11, 12, 13]), [3, 1])
+    assert (field[Local(0)], field[0]) == (13, 10)
+    field[Local(1)] = 5
+    assert field[1] == 5
+    assert not isinstance(Local(1) + 0, Local)
+
+
+def test_errors_surface():
+    class Failing(Program):
+        depth = Field(np.int64, merge="min")
+
+        @functor
+        def visit(src, dst, edge, s):
+            return math.sqrt(-1.0 - s.depth[src]) > 0
+
+        def start(self, source: Vertex):
+            return [source]
+
+        loop = repeat(advance(visit))
+
+    with pytest.raises(ProgramError, match=r"Failing\.visit, line \d+: ValueError"):
+        run(Failing, Graph.from_edges([0], [1]), source=0, device="python+python")

@@ -1,0 +1,306 @@
+"""`run` and its `Result`: devices and options, arrays and labels, frames, traces, pickles."""
+
+import json
+import math
+import pickle
+import sys
+
+import numpy as np
+import polars as pl
+import pytest
+
+import evener as ev
+from evener.engine import run as run_module
+from evener.engine.result import Result, export
+from evener.engine.run import Device, choose_devices, run
+from evener.engine.trace import Trace
+from evener.errors import DeviceError, EvenerError, GraphError, ProgramError
+from evener.graph.csr import Graph
+from evener.programs import Field, Program, functor
+from evener.programs.stages import compute
+from test_interpret import Labels, Nearest, Search
+
+NAMED = Graph.from_edges([0, 1, 1, 3], [1, 2, 3, 4], [2, 3, 1, 1], labels=["a", "b", "c", "d", "e"])
+NUMBERED = Graph.from_edges([0, 1], [1, 2], labels=[10, 20, 30, 40])
+
+
+@pytest.fixture
+def found():
+    return run(Search, NAMED, source="b", device="python")
+
+
+# ---- values ---------------------------------------------------------------------------------
+
+
+def test_fields_are_arrays(found):
+    assert found.depth.tolist() == [-1, 0, 1, 1, 2]
+    assert found.parent.tolist() == [-1, -1, 1, 1, 3]
+    assert found.depth.dtype == found.parent.dtype == np.int32
+    assert found.graph is NAMED
+    assert {"depth", "parent", "explain"} <= set(dir(found))
+
+
+def test_unknown_attribute(found):
+    with pytest.raises(AttributeError, match="has no 'rank'; it has depth, parent"):
+        found.rank  # noqa: B018
+
+
+def test_by_label(found):
+    assert (found["b"], found["e"], found["a"]) == (0, 2, -1)
+    assert isinstance(found["b"], int)
+    assert found[["e", "b"]].tolist() == [2, 0]
+    with pytest.raises(GraphError, match="'z' is not in the graph"):
+        found["z"]
+
+
+def test_vertices_by_label_are_labels():
+    r = run(Labels, NUMBERED, device="python")
+    assert (r[30], r[40]) == (10, 40)
+    assert r[[20, 40]] == [10, 40]
+    assert r.label.tolist() == [0, 0, 0, 3]
+
+
+def test_paths(found):
+    assert found.path_to("e") == ["b", "d", "e"]
+    assert found.path_to("b") == ["b"]
+    with pytest.raises(GraphError, match="vertex 'a' was not reached"):
+        found.path_to("a")
+    with pytest.raises(GraphError, match="takes one vertex"):
+        found.path_to(["a", "b"])
+    with pytest.raises(ProgramError, match="Labels keeps no parents"):
+        run(Labels, NUMBERED, device="python").path_to(10)
+    loop = Result("Own", NUMBERED, {"parent": np.array([1, 0, -1, -1])})
+    with pytest.raises(GraphError, match="go round in a circle"):
+        loop.path_to(10)
+
+
+def test_integers_with_an_infinite_missing_become_floats():
+    r = run(Nearest, NAMED, source="a", device="python")
+    assert r.distance.dtype == np.float64
+    assert run(Nearest, NAMED, source="e", device="python").distance.tolist() == [math.inf] * 4 + [
+        0
+    ]
+
+
+@pytest.mark.parametrize(
+    ("field", "array", "shown"),
+    [
+        (Field(np.int32, fill=7), [7, 1], [7, 1]),
+        (Field(np.int32, fill=7, missing=-1), [7, 1], [-1, 1]),
+        (Field(np.float64, fill=math.nan, missing=0.0), [math.nan, 1.5], [0.0, 1.5]),
+        (Field(np.float32, merge="max", missing=0), [-math.inf, 2.5], [0, 2.5]),
+        (Field(np.int64, merge="sum", missing=math.nan), [0, 3], [math.nan, 3]),
+    ],
+)
+def test_missing(field, array, shown):
+    given = np.array(array, field.dtype)
+    np.testing.assert_array_equal(export(field, given), shown)
+
+
+def test_what_algorithms_add(found):
+    assert found._attach(count=3) is found
+    assert found.count == 3
+    assert "count 3" in repr(found)
+    found._set_field("score", np.arange(5.0))._set_field("root", found.parent, holds_vertices=True)
+    assert found.score[2] == 2.0
+    assert found.to_polars()["root"].to_list() == [None, None, "b", "b", "d"]
+    assert pickle.loads(pickle.dumps(found)).count == 3
+
+
+# ---- tables ---------------------------------------------------------------------------------
+
+
+def test_to_polars(found):
+    frame = found.to_polars()
+    assert frame.columns == ["vertex", "depth", "parent"]
+    assert frame.schema["parent"] == pl.String
+    assert frame.row(0) == ("a", -1, None)
+    assert frame.row(4) == ("e", 2, "d")
+
+
+def test_to_polars_with_numbers_and_objects():
+    frame = run(Search, NUMBERED, source=10, device="python").to_polars()
+    assert frame.schema["vertex"] == frame.schema["parent"] == pl.Int64
+    assert frame["parent"].to_list() == [None, 10, 20, None]
+    pairs = Graph.from_edges([0], [1], labels=[(1, 2), (3, 4)])
+    frame = run(Search, pairs, source=[(1, 2)], device="python").to_polars()
+    assert frame["vertex"].to_list() == [(1, 2), (3, 4)]
+
+
+def test_to_pandas(found):
+    frame = found.to_pandas()
+    assert frame["vertex"].tolist() == ["a", "b", "c", "d", "e"]
+    assert frame["parent"].tolist()[2:] == ["b", "b", "d"]
+    numbers = run(Search, NUMBERED, source=10, device="python").to_pandas()
+    assert str(numbers["parent"].dtype) == "Int64"
+    assert numbers["parent"].isna().tolist() == [True, False, False, True]
+
+
+def test_to_pandas_without_pandas(found, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(EvenerError, match="to_pandas needs pandas; install it"):
+        found.to_pandas()
+
+
+def test_to_numpy(found):
+    assert list(found.to_numpy()) == ["depth", "parent"]
+    assert found.to_numpy()["depth"] is found.depth
+
+
+def test_top(found):
+    assert found.top(3)["vertex"].to_list() == ["e", "c", "d"]
+    assert found.top(1, by="parent")["vertex"].to_list() == ["e"]
+    assert len(found.top()) == 5
+    assert len(found.top(0)) == 0
+    with pytest.raises(ProgramError, match="has no 'rank'; it has depth, parent"):
+        found.top(by="rank")
+    score = Result("Own", NUMBERED, {"score": np.array([0.5, np.nan, 2.0, -1.0])})
+    assert score.top()["vertex"].to_list() == [30, 10, 40, 20]
+
+
+def test_a_program_without_fields():
+    class Nothing(Program):
+        @functor
+        def rest(v, s):
+            pass
+
+        loop = compute(rest)
+
+    r = run(Nothing, NUMBERED, device="python")
+    assert r.to_polars().columns == ["vertex"]
+    with pytest.raises(ProgramError, match="declares no fields"):
+        r[10]
+
+
+# ---- showing, pickling, tracing -------------------------------------------------------------
+
+
+def test_repr(found):
+    assert repr(found) == "Result(Search on python: depth int32, parent int32; 5 vertices)"
+    shown = found._repr_html_()
+    assert "<th>parent</th>" in shown
+    assert "<td>d</td>" in shown
+    hostile = Graph.from_edges([0], [1], labels=["<b>", "c"])
+    assert "<b>" not in run(Search, hostile, source="c", device="python")._repr_html_()
+
+
+def test_stats_and_explanation(found):
+    assert found.stats["device"] == "python"
+    assert found.stats["supersteps"] == len(found.trace) == 3
+    assert found.stats["edges"] == 3
+    assert found.stats["setup_seconds"] >= 0
+    assert found.stats["run_seconds"] > 0
+    assert "Search ran on python: as asked for." in found.explain()
+    assert "Supersteps: 3." in found.explain()
+
+
+def test_pickle(found):
+    again = pickle.loads(pickle.dumps(found))
+    assert again.depth.tolist() == found.depth.tolist()
+    assert again.path_to("e") == ["b", "d", "e"]
+    assert again.explain() == found.explain()
+    assert again.trace.to_frame().equals(found.trace.to_frame())
+
+
+def test_trace(found, tmp_path):
+    frame = found.trace.to_frame()
+    assert frame.columns == ["superstep", "frontier", "edges", "direction", "seconds"]
+    assert frame["frontier"].to_list() == [1, 2, 1]
+    assert frame["direction"].to_list() == ["push"] * 3
+    assert found.trace[0]["edges"] == 2
+    assert "3 supersteps" in repr(found.trace)
+    found.trace.to_chrome(tmp_path / "t.json")
+    events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+    bars = [event for event in events if event["ph"] == "X"]
+    assert [bar["name"] for bar in bars] == ["superstep 0", "superstep 1", "superstep 2"]
+    assert bars[1]["ts"] == pytest.approx(bars[0]["dur"])
+
+
+def test_empty_trace(tmp_path):
+    trace = Trace("None", "python", [])
+    assert trace.to_frame().height == 0
+    trace.to_chrome(tmp_path / "t.json")
+    assert json.loads((tmp_path / "t.json").read_text())
+
+
+# ---- devices and options --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("cuda", "this version has no CUDA device"),
+        ("cuda:1", "this version has no CUDA device"),
+        ("cpu+cuda:0", "this version has no CUDA device"),
+        ("cpu+cpu", "no sets of other devices than python"),
+        ("gpu", "there is no device 'gpu'"),
+        ("cpu:0", "there is no device 'cpu:0'"),
+        ("cpu:x", "there is no device 'cpu:x'"),
+        ("python:2", "there is no device 'python:2'"),
+        ("auto+cpu", "there is no device 'auto'"),
+        ("", "there is no device ''"),
+        (3, "device is 3; it must be a name"),
+    ],
+)
+def test_devices_that_are_not_there(name, message):
+    with pytest.raises(DeviceError, match=message):
+        run(Search, NAMED, source="a", device=name)
+
+
+def test_device_from_the_environment(monkeypatch):
+    monkeypatch.setenv("EVENER_DEVICE", "python+python")
+    r = run(Search, NAMED, source="a")
+    assert r.stats["device"] == "python+python"
+    assert "EVENER_DEVICE says so" in r.explain()
+    monkeypatch.setenv("EVENER_DEVICE", "abacus")
+    with pytest.raises(DeviceError, match="there is no device 'abacus'"):
+        run(Search, NAMED, source="a")
+
+
+def test_auto_without_a_compiler(monkeypatch):
+    monkeypatch.delenv("EVENER_DEVICE", raising=False)
+    monkeypatch.setattr(run_module, "_has_compiler", lambda: False)
+    assert choose_devices("auto") == ([Device("python")], "this version has no compiled device")
+    with pytest.raises(DeviceError, match="this version has no compiled CPU device"):
+        choose_devices("cpu:2")
+    monkeypatch.setattr(run_module, "_has_compiler", lambda: True)
+    assert choose_devices("auto")[0] == [Device("cpu")]
+    assert choose_devices("cpu:2")[0] == [Device("cpu", 2)]
+    assert str(Device("cpu", 2)) == "cpu:2"
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ({"schedule": "merge_path"}, "schedule='merge_path' is not in this version"),
+        ({"memory_limit": 10}, "memory_limit=10 is not in this version"),
+        ({"preallocate": True}, "preallocate=True is not in this version"),
+        ({"device_arrays": True}, "device_arrays=True is not in this version"),
+        ({"exchange": "all"}, "exchange='all' is not in this version"),
+        ({"direction": "up"}, "direction is 'up'; it must be one of"),
+        ({"partition": "random"}, "partition='random' needs a device set"),
+        ({"partition": "metis", "device": "python+python"}, "partition is 'metis'"),
+    ],
+)
+def test_options_that_nothing_implements(option, message):
+    with pytest.raises(EvenerError, match=message):
+        run(Search, NAMED, source="a", **{"device": "python", **option})
+
+
+def test_defaults_may_be_given():
+    r = run(
+        Search, NAMED, source="a", device="python", partition="auto", exchange="refined",
+        schedule="auto", memory_limit=None, preallocate="auto", device_arrays=False,
+    )  # fmt: skip
+    assert r["e"] == 3
+
+
+def test_wrong_parameters():
+    with pytest.raises(ProgramError, match="has no parameter 'sorce'"):
+        run(Search, NAMED, sorce="a", source="a", device="python")
+
+
+def test_empty_graph():
+    r = run(Labels, ev.Graph.from_edges([], []), device="python")
+    assert r.label.tolist() == []
+    assert r.to_polars().height == r.to_pandas().shape[0] == r.top().height == 0
