@@ -3,6 +3,8 @@
 python examples/k_hop.py
 """
 
+# ruff: noqa: D102  functors take no docstrings
+
 from __future__ import annotations
 
 import numpy as np

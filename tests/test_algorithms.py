@@ -3,6 +3,7 @@
 import gzip
 import importlib.util
 import math
+import os
 import warnings
 from types import SimpleNamespace
 
@@ -30,6 +31,7 @@ from test_files_read import DATA, needs_data
 DEVICES = ["python", "python+python"]
 if importlib.util.find_spec("evener.engine.native"):
     DEVICES.append("cpu")
+DEVICES = os.environ.get("EVENER_TEST_DEVICES", " ".join(DEVICES)).split()
 DIRECTIONS = ["auto", "push", "pull"]
 EMPTY = DEGENERATE["empty"]()
 
@@ -85,9 +87,10 @@ def parametrized(argument, table):
 
 on_devices = pytest.mark.parametrize("device", DEVICES)
 alone = pytest.mark.parametrize("device", [name for name in DEVICES if "+" not in name])
-in_directions = pytest.mark.parametrize("direction", DIRECTIONS)
-WIDE = [(np.int64, "auto"), (np.float64, "auto")]
-NARROW = [(dtype, direction) for dtype in (np.int32, np.float32) for direction in DIRECTIONS]
+everywhere = pytest.mark.parametrize(
+    ("device", "direction"),
+    [(name, way) for name in DEVICES for way in (DIRECTIONS if "+" not in name else ["auto"])],
+)
 
 
 def sources_of(graph):
@@ -103,8 +106,7 @@ def indices(graph, source):
 # ---- searches -------------------------------------------------------------------------------
 
 
-@on_devices
-@in_directions
+@everywhere
 @parametrized("graph", NOT_EMPTY)
 def test_bfs(graph, direction, device):
     for source in sources_of(graph):
@@ -130,17 +132,27 @@ def test_bfs_up_to_a_depth_or_a_target(graph, device):
         assert result.depth.tolist() == seen.tolist()
 
 
-@on_devices
-@pytest.mark.parametrize(("dtype", "direction"), WIDE + NARROW)
+@everywhere
 @parametrized("graph", NOT_EMPTY)
-def test_sssp(graph, dtype, direction, device):
-    for given_graph in (weighted(graph, dtype), weighted(graph, dtype, spread=1)):
+def test_sssp(graph, direction, device):
+    for given_graph in (weighted(graph, np.int32), weighted(graph, np.float32, spread=3)):
         for source in sources_of(graph):
             result = sssp(given_graph, source, device=device, direction=direction)
             expected = references.distances(given_graph, indices(graph, source))
             assert result.distance.tolist() == expected.tolist()
             assert result.distance.dtype.kind == "f"
             verify(sssp, given_graph, result, source)
+
+
+@on_devices
+@pytest.mark.parametrize("dtype", [np.int32, np.int64, np.float32, np.float64])
+@pytest.mark.parametrize("spread", [1, 5, 1000])
+def test_sssp_of_any_weights(spread, dtype, device):
+    for directed in (True, False):
+        graph = weighted(random_graph(50, 150, directed=directed, seed=8), dtype, spread)
+        result = sssp(graph, 3, device=device)
+        assert result.distance.tolist() == references.distances(graph, [3]).tolist()
+        verify(sssp, graph, result, 3)
 
 
 @on_devices
@@ -186,8 +198,7 @@ def test_sssp_of_awkward_weights(device):
     assert sssp(large, 0, device=device).distance[3] == 3 * (2**31 - 1)
 
 
-@on_devices
-@in_directions
+@everywhere
 @parametrized("graph", NOT_EMPTY)
 def test_sswp(graph, direction, device):
     for dtype in (np.int32, np.float64):

@@ -15,6 +15,10 @@ Scores are scaled as NetworkX does: divided by the number of pairs if normalized
 undirected graphs; from k of n sources they are extrapolated to all.
 """
 
+# Functors take no docstrings, and what a body declares is an array when it runs.
+# ruff: noqa: D102
+# mypy: disable-error-code="assignment, attr-defined, call-overload, index, operator, override"
+
 from __future__ import annotations
 
 import math

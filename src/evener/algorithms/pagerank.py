@@ -10,6 +10,10 @@ Encoding: ranks add up to 1. The iteration ends once the ranks changed by less t
 total (Σ|Δ|), or after ``max_iterations``.
 """
 
+# Functors take no docstrings, and what a body declares is an array when it runs.
+# ruff: noqa: D102
+# mypy: disable-error-code="assignment, attr-defined, call-overload, index, operator, override"
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

@@ -14,6 +14,10 @@ exported as floats, infinite where no path leads; ``parent`` is an index, -1 at 
 unreached.
 """
 
+# Functors take no docstrings, and what a body declares is an array when it runs.
+# ruff: noqa: D102
+# mypy: disable-error-code="assignment, attr-defined, call-overload, index, operator, override"
+
 from __future__ import annotations
 
 import math

@@ -9,6 +9,10 @@ Encoding: widths are floats, infinite at a source and 0 where no path leads. The
 the graph, not sums, so 64-bit floats hold them exactly (integers up to 2^53).
 """
 
+# Functors take no docstrings, and what a body declares is an array when it runs.
+# ruff: noqa: D102
+# mypy: disable-error-code="assignment, attr-defined, call-overload, index, operator, override"
+
 from __future__ import annotations
 
 import math

@@ -62,9 +62,9 @@ class Compiled:
 
     @property
     def _numba_type_(self) -> Any:
-        from numba.core import types
+        from evener.device.cpu_types import FunctionType
 
-        return types.Dispatcher(self.dispatcher)
+        return FunctionType(self.dispatcher)
 
     def __repr__(self) -> str:
         return f"<compiled {self.python.__module__}.{self.python.__qualname__}>"

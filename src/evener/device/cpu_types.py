@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numba.core import types
+from numba.core.imputils import lower_constant
 from numba.extending import (
     NativeValue,
     box,
@@ -51,3 +52,19 @@ def _getitem(table, index):
     if isinstance(table, IdentityType) and isinstance(index, types.Integer):
         return lambda table, index: np.int64(index)
     return None
+
+
+class FunctionType(types.Dispatcher):
+    """The type of a compiled function of ours where it is a value: an argument of an operator.
+
+    The type alone says which function is called. Numba would still write the address of its
+    Python object into the code, which could then not be kept on disk.
+    """
+
+
+register_model(FunctionType)(models.OpaqueModel)
+
+
+@lower_constant(FunctionType)
+def _function_constant(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+    return context.get_dummy_value()

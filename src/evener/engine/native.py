@@ -64,7 +64,7 @@ class _Plan(NamedTuple):
 def _worker(text: str, key: Any, names: Any) -> Compiled:
     file = f"<evener kernel {hash(text) & 0xFFFFFFFF:08x}>"
     linecache.cache[file] = (len(text), None, text.splitlines(True), file)
-    scope = dict(names.value)
+    scope = {**names.value, "__name__": __name__}  # cached code looks its module up
     exec(compile(text, file, "exec"), scope)
     return Compiled(scope["worker"])
 
