@@ -7,8 +7,6 @@ degree, and those whose degree thereby falls to it, until none is left; then go 
 smallest degree that there is.
 """
 
-# ruff: noqa: D102  functors take no docstrings
-
 from __future__ import annotations
 
 import numpy as np

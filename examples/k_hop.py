@@ -3,8 +3,6 @@
 python examples/k_hop.py
 """
 
-# ruff: noqa: D102  functors take no docstrings
-
 from __future__ import annotations
 
 import numpy as np

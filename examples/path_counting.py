@@ -7,8 +7,6 @@ two devices reach a vertex, only counts that came with the smaller depth are add
 the recorded levels gives the number of ways onward to the target.
 """
 
-# ruff: noqa: D102  functors take no docstrings
-
 from __future__ import annotations
 
 import numpy as np

@@ -6,8 +6,6 @@ Each vertex takes the mean heat of its neighbours, less a leak; the seeds get ba
 ranks vertices by how near they are to the seeds, over many paths rather than the shortest one.
 """
 
-# ruff: noqa: D102  functors take no docstrings
-
 from __future__ import annotations
 
 import numpy as np

@@ -6,8 +6,6 @@ The widest path to a vertex has the largest smallest weight (lorries and bridges
 the smallest largest weight (cyclists and hills).
 """
 
-# ruff: noqa: D102  functors take no docstrings
-
 from __future__ import annotations
 
 import math

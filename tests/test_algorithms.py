@@ -316,11 +316,15 @@ def test_betweenness_from_a_sample_as_networkx_scales_it(device, monkeypatch):
 
 @alone
 def test_betweenness_where_counts_exceed_floats(device):
-    # A float holds counts up to 2^1024; this chain of diamonds has 2^1200 paths from end to end.
+    # A float holds counts up to 2^1024; this chain of diamonds has 2^1200 paths from end to end,
+    # and beside it runs a plain path of the same length, so that a level holds 1 and 2^1200.
     links = 1200
     left = np.arange(0, 3 * links, 3)
     src = np.concatenate([left, left, left + 1, left + 2])
     dst = np.concatenate([left + 1, left + 2, left + 3, left + 3])
+    beside = np.arange(3 * links + 1, 5 * links)
+    src = np.concatenate([src, [0], beside])
+    dst = np.concatenate([dst, beside, [3 * links]])
     for directed in (True, False):
         chain = ev.Graph.from_edges(src, dst, directed=directed)
         result = betweenness(chain, sources=[0, 3 * links], device=device)
@@ -463,7 +467,9 @@ def test_graphalytics_validation(kind, device):
     depth = bfs(graph, 1, device=device).depth
     assert as_published(depth) == expected.tolist()
     graph, expected = load("wcc")
-    assert partition_of(connected_components(graph).component) == partition_of(expected)
+    assert partition_of(connected_components(graph, device=device).component) == partition_of(
+        expected
+    )
     graph, expected = load("sssp", ".v")
     np.testing.assert_allclose(sssp(graph, 1, device=device).distance, expected, rtol=1e-4)
     graph, expected = load("pr")

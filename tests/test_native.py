@@ -242,7 +242,9 @@ def test_from_several_python_threads():
 def test_after_fork():
     run(Hops, GRAPHS[4], source=0, device="cpu:2")
     context = multiprocessing.get_context("fork")
-    process = context.Process(target=run, args=(Hops, GRAPHS[4]), kwargs={"source": 0, "device": "cpu:2"})
+    process = context.Process(
+        target=run, args=(Hops, GRAPHS[4]), kwargs={"source": 0, "device": "cpu:2"}
+    )
     process.start()
     process.join(60)
     assert process.exitcode == 0
@@ -262,7 +264,11 @@ def test_compiled_code_is_found_by_the_next_process(tmp_path):
     times = []
     for _ in range(2):
         out = subprocess.run(
-            [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
+            [sys.executable, "-c", script],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
         )
         times.append((float(out.stdout), len(list(tmp_path.glob("worker-*")))))
     assert times[0][1] == times[1][1] == 1

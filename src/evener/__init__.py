@@ -6,6 +6,11 @@
 1024
 """
 
+from typing import Any
+
+from evener import algorithms
+from evener.device import atomic
+from evener.engine.run import run
 from evener.errors import (
     DeviceError,
     EvenerError,
@@ -17,19 +22,53 @@ from evener.errors import (
 from evener.graph import generate
 from evener.graph.csr import Graph
 from evener.graph.files import load
+from evener.programs import (
+    VERTEX,
+    WEIGHT,
+    Field,
+    Param,
+    Program,
+    Scalar,
+    Vertex,
+    functor,
+    stages,
+)
 from evener.versions import show_versions
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "VERTEX",
+    "WEIGHT",
     "DeviceError",
     "EvenerError",
+    "Field",
     "Graph",
     "GraphError",
     "GraphFormatError",
     "MemoryBudgetError",
+    "Param",
+    "Program",
     "ProgramError",
+    "Scalar",
+    "Vertex",
+    "atomic",
+    "functor",
     "generate",
     "load",
+    "run",
     "show_versions",
+    "stages",
+    *algorithms.__all__,
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """An algorithm, whose file is imported when it is first asked for."""
+    if name in algorithms.__all__:
+        return getattr(algorithms, name)
+    raise AttributeError(f"module 'evener' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

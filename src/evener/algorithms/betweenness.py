@@ -9,14 +9,13 @@ Encoding of counts: on a lattice σ grows beyond any float (2^3000 on one of 150
 level it ranges from 1 to that, so no factor for a level can hold it. A count, and a coefficient
 (1 + δ) / σ, is therefore one 64-bit integer: 19 bits of exponent above 44 of mantissa whose top bit
 is set; 0 is 0. Codes compare like their values. Adding aligns, adds and carries: a few integer
-operations, exact up to 2^44 and within 2^-43 a step beyond. Exponents reach 2^±262144.
+operations, exact up to 2^44 and rounded to 44 bits beyond. Exponents reach 2^±262144.
 
 Scores are scaled as NetworkX does: divided by the number of pairs if normalized, else halved for
 undirected graphs; from k of n sources they are extrapolated to all.
 """
 
 # Functors take no docstrings, and what a body declares is an array when it runs.
-# ruff: noqa: D102
 # mypy: disable-error-code="assignment, attr-defined, call-overload, index, operator, override"
 
 from __future__ import annotations
@@ -79,10 +78,11 @@ class Betweenness(Program):
         shift = (high >> BITS) - (low >> BITS)
         if shift >= BITS:
             return high
-        total = (high & MANTISSA) + ((low & MANTISSA) >> shift)
+        half = (1 << shift) >> 1  # to round to the nearest
+        total = (high & MANTISSA) + (((low & MANTISSA) + half) >> shift)
         if total <= MANTISSA:
             return high - (high & MANTISSA) + total
-        return (((high >> BITS) + 1) << BITS) | (total >> 1)
+        return (((high >> BITS) + 1) << BITS) | min((total + 1) >> 1, MANTISSA)
 
     @functor
     def count_paths(v, total, s):
@@ -102,10 +102,10 @@ class Betweenness(Program):
         sums = math.ldexp(float64(total & MANTISSA), 1 - BITS)
         delta = math.ldexp(sigma * sums, int(exponent + (total >> BITS) - CENTRE))
         if s.depth[v] > 0:
-            s.score[v] = s.score[v] + delta
+            s.score[v] += delta
         fraction, power = math.frexp((1 + delta) / sigma)  # 0.5 to 1
         top = int64(power - 1 - exponent + CENTRE) << BITS
-        s.coefficient[v] = top | int64(math.ldexp(fraction, BITS))
+        s.coefficient[v] = top | min(int64(math.ldexp(fraction, BITS) + 0.5), MANTISSA)
         return True
 
     # ---- rounds ---------------------------------------------------------------------------
@@ -122,7 +122,7 @@ class Betweenness(Program):
 
     @functor
     def rescale(v, s):
-        s.score[v] = s.score[v] * (s.scale if s.turn[v] < 0 else s.scale_of_sources)
+        s.score[v] *= s.scale if s.turn[v] < 0 else s.scale_of_sources
 
     def start(self, sources):
         self.turn[sources] = np.arange(len(sources))
@@ -163,7 +163,7 @@ class DirectedBetweenness(Betweenness):
     @functor
     def reset(v, s):
         if s.depth[v] > 0:
-            s.score[v] = s.score[v] + s.delta[v]
+            s.score[v] += s.delta[v]
         s.delta[v] = 0.0
         source = s.turn[v] == s.superstep + 1
         s.depth[v] = 0 if source else UNREACHED

@@ -17,7 +17,6 @@ Encoding: ``component`` is the smallest index in the component.
 """
 
 # Functors take no docstrings, and what a body declares is an array when it runs.
-# ruff: noqa: D102
 # mypy: disable-error-code="assignment, attr-defined, call-overload, index, operator, override"
 
 from __future__ import annotations

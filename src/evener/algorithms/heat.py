@@ -13,7 +13,6 @@ Encoding: the weight of an arc is the rate at which its source warms its target.
 """
 
 # Functors take no docstrings, and what a body declares is an array when it runs.
-# ruff: noqa: D102
 # mypy: disable-error-code="assignment, attr-defined, call-overload, index, operator, override"
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ class Heat(Program):
     @functor
     def warm(v, total, s):
         s.moved[v] = abs(s.step * total)
-        s.temperature[v] = s.temperature[v] + s.step * total
+        s.temperature[v] += s.step * total
         return True
 
     @functor

@@ -10,7 +10,6 @@ the graph, not sums, so 64-bit floats hold them exactly (integers up to 2^53).
 """
 
 # Functors take no docstrings, and what a body declares is an array when it runs.
-# ruff: noqa: D102
 # mypy: disable-error-code="assignment, attr-defined, call-overload, index, operator, override"
 
 from __future__ import annotations

@@ -110,7 +110,7 @@ def _atomics() -> str:
     """Hash the module that tells Numba how to write atomics: no bytecode shows a change there."""
     from evener.device import cpu_atomic, cpu_types
 
-    texts = [Path(module.__file__).read_bytes() for module in (cpu_atomic, cpu_types)]
+    texts = [Path(str(module.__file__)).read_bytes() for module in (cpu_atomic, cpu_types)]
     return hashlib.sha256(b"".join(texts)).hexdigest()
 
 

@@ -170,7 +170,7 @@ def run_together(worker: Compiled, threads: int, sync: np.ndarray, *args: Any) -
             sync[CANCEL] = 1
             concurrent.futures.wait(running)
             raise
-    return any([bool(future.result()) for future in running])
+    return max(bool(future.result()) for future in running)  # all of them: one may have raised
 
 
 def _alone(worker: Compiled, sync: np.ndarray, *args: Any) -> Any:

@@ -9,7 +9,7 @@ the same for all of them, because it is read after a barrier or computed alike.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -43,6 +43,10 @@ SIGNATURE = (
     "thread", "threads", "sync", "graph", "fields", "params", "fronts", "marks", "buffers",
     "partials", "totals", "ordered", "record", "trace",
 )  # fmt: skip
+
+
+class NotLoweredError(DeviceError):
+    """A program has something that only the interpreter runs in this version."""
 
 
 @dataclass
@@ -164,12 +168,14 @@ class _Writer:
             elif isinstance(stage, Reduce):
                 self.reduce(stage)
 
+    def refuse(self, what: str) -> NoReturn:
+        raise NotLoweredError(
+            f"{self.d.name} {what}, which this version runs only on device='python'."
+        )
+
     def refuse_edges(self, on_edges: bool) -> None:
         if on_edges:
-            raise DeviceError(
-                f"{self.d.name} has a frontier of edges, which this version runs only on "
-                "device='python'."
-            )
+            self.refuse("has a frontier of edges")
 
     def keeps(self, stages: tuple[Stage, ...], at: int) -> bool:
         """Whether the frontier that a stage makes is ever taken, or only counted."""
@@ -233,8 +239,9 @@ class _Writer:
             combine, start = f"combine_{stage.combine}", f"neutral_of_{number}"
         self.put(f"t = {self.state('weight_in')}")
         self.put(
-            f"made = gather(team, out, into, f_{stage.functor}, {combine}, f_{stage.apply}, {start}, "
-            f"t, {self.source(stage)}, {self.next}, totals[{number}], {stage.asynchronous}, {keeps})"
+            f"made = gather(team, out, into, f_{stage.functor}, {combine}, f_{stage.apply}, "
+            f"{start}, t, {self.source(stage)}, {self.next}, totals[{number}], "
+            f"{stage.asynchronous}, {keeps})"
         )
         self.put("calls += made")
         self.put("pulled = True")
@@ -269,7 +276,7 @@ class _Writer:
 
     def repeat(self, stage: Repeat) -> None:
         if self.in_replay:
-            raise DeviceError(f"{self.d.name} repeats within backwards: only device='python'.")
+            self.refuse("repeats within backwards")
         if stage.order is not None:
             self.nearest(stage)
             return
@@ -316,10 +323,7 @@ class _Writer:
         offered = {name for found in self.d.touched(advance) for name in found.offered}
         plain = stage.until is None and stage.max_supersteps is None and not stage.record
         if not plain or "superstep" in offered or advance.over_all or advance.emit == "edges":
-            raise DeviceError(
-                f"{self.d.name} orders its frontier in a way that this version runs only on "
-                "device='python'."
-            )
+            self.refuse("orders its frontier in a way")
         where = "always" if advance.where is None else f"f_{advance.where}"
         at = list(self.d.fields).index(stage.order.field.name)
         self.put(f"s = {self.state('weight_out')}")
@@ -332,7 +336,7 @@ class _Writer:
 
     def backwards(self, stage: Backwards) -> None:
         if self.in_replay:
-            raise DeviceError(f"{self.d.name} goes backwards twice: only device='python'.")
+            self.refuse("goes backwards within backwards")
         self.loops += 1
         step = f"step_{self.loops}"
         outer, self.step = (self.step, self.current, self.next), step

@@ -116,8 +116,11 @@ class Result:
         index = self.graph.index_of(label)
         values = self._fields[name][index]
         if name in self._holds_vertices:
-            labels = self._labels_of(np.atleast_1d(values))
-            return labels[0] if isinstance(index, int) else labels
+            labels, absent = self._labels_of(np.atleast_1d(values))
+            named = [
+                None if no else label for label, no in zip(labels.tolist(), absent, strict=True)
+            ]
+            return named[0] if isinstance(index, int) else named
         return values.item() if isinstance(index, int) else values
 
     def path_to(self, label: Any) -> list[Any]:
@@ -186,8 +189,11 @@ class Result:
         for name, array in self._fields.items():
             columns[name] = array
             if name in self._holds_vertices:
-                kind = "object" if self.graph._labels.kind == "objects" else "Int64"
-                columns[name] = pandas.array(self._labels_of(array), dtype=kind)
+                labels, absent = self._labels_of(array)
+                if labels.dtype == object:
+                    columns[name] = labels
+                else:
+                    columns[name] = pandas.arrays.IntegerArray(labels, absent)
         return pandas.DataFrame(columns)
 
     def top(self, k: int = 10, by: str | None = None) -> polars.DataFrame:
@@ -213,11 +219,10 @@ class Result:
     def _frame(self, chosen: np.ndarray) -> polars.DataFrame:
         import polars
 
-        kind = polars.Int64
-        columns = [_series("vertex", self.graph._labels.take(chosen).tolist(), kind)]
+        columns = [_series("vertex", *self._labels_of(chosen))]
         for name, array in self._fields.items():
             if name in self._holds_vertices:
-                columns.append(_series(name, self._labels_of(array[chosen]), kind))
+                columns.append(_series(name, *self._labels_of(array[chosen])))
             else:
                 columns.append(polars.Series(name, array[chosen]))
         return polars.DataFrame(columns)
@@ -227,13 +232,14 @@ class Result:
             raise ProgramError(f"{self._name} declares no fields.")
         return next(iter(self._fields))
 
-    def _labels_of(self, indices: np.ndarray) -> list[Any]:
-        """Labels of vertices; None for what is no vertex, such as -1."""
-        n = self.graph.num_vertices
-        inside = (indices >= 0) & (indices < n)
+    def _labels_of(self, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Labels of vertices, and where there is none: -1, say, is no vertex."""
+        absent = (indices < 0) | (indices >= self.graph.num_vertices)
+        if self.graph._labels.kind != "objects":
+            return self.graph._labels.take(np.where(absent, 0, indices)), absent
         labels = np.full(len(indices), None, dtype=object)
-        labels[inside] = self.graph._labels.take(indices[inside])
-        return labels.tolist()
+        labels[~absent] = self.graph._labels.take(indices[~absent])
+        return labels, absent
 
     # ---- showing --------------------------------------------------------------------------
 
@@ -289,13 +295,12 @@ def export(declared: Field, array: np.ndarray) -> np.ndarray:
     return np.where(unset, array.dtype.type(declared.missing), array)
 
 
-def _series(name: str, values: list[Any], kind: Any) -> polars.Series:
+def _series(name: str, labels: np.ndarray, absent: np.ndarray) -> polars.Series:
     """Labels as a column: integers, strings, or whatever objects they are."""
     import polars
 
-    present = [value for value in values if value is not None]
-    if all(isinstance(value, int) and not isinstance(value, bool) for value in present):
-        return polars.Series(name, values, dtype=kind)
-    if all(isinstance(value, str) for value in present):
-        return polars.Series(name, values, dtype=polars.String)
-    return polars.Series(name, values, dtype=polars.Object)
+    if labels.dtype != object:
+        column = polars.Series(name, labels)
+        return column.set(polars.Series(absent), None) if absent.any() else column
+    strings = all(isinstance(label, str) for label in labels[~absent])
+    return polars.Series(name, labels.tolist(), dtype=polars.String if strings else polars.Object)

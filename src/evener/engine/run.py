@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from evener import progress
 from evener.device import num_threads
 from evener.engine.job import Job, set_up
+from evener.engine.lower import NotLoweredError
 from evener.engine.result import Result
 from evener.errors import DeviceError, EvenerError
 from evener.graph.csr import Graph
@@ -93,7 +94,7 @@ def run(
     job.stats["device"] = "+".join(map(str, devices))
     started = time.perf_counter()
     with progress.task(f"running {job.declaration.name}"):
-        reasons = _execute(job, devices, partition, direction)
+        reasons = _execute(job, devices, partition, direction, asked=device != "auto")
     spent = time.perf_counter() - started
     job.stats["setup_seconds"] = started - began
     job.stats["run_seconds"] = spent - job.stats.get("compile_seconds", 0.0)
@@ -101,8 +102,13 @@ def run(
     return Result._of(job, [place, *reasons])
 
 
-def _execute(job: Job, devices: list[Device], partition: Any, direction: str) -> list[str]:
-    """Run a job where it was told to; returns what there is to say about it."""
+def _execute(
+    job: Job, devices: list[Device], partition: Any, direction: str, *, asked: bool = True
+) -> list[str]:
+    """Run a job where it was told to; returns what there is to say about it.
+
+    A device that nobody ``asked`` for gives way to the interpreter where it lacks a stage.
+    """
     if len(devices) > 1:
         from evener.engine.partitioned import run_partitioned
 
@@ -116,7 +122,13 @@ def _execute(job: Job, devices: list[Device], partition: Any, direction: str) ->
         return [f"Direction: {direction}; the interpreter {pulled}."]
     from evener.engine.native import execute
 
-    execute(job, only.number or num_threads(), direction)
+    try:
+        execute(job, only.number or num_threads(), direction)
+    except NotLoweredError as error:
+        if asked:
+            raise
+        job.stats["device"] = "python"
+        return [f"{error} So it did.", *_execute(job, [Device("python")], partition, direction)]
     return [f"Threads: {only.number or num_threads()}. Direction: {direction}."]
 
 

@@ -113,7 +113,7 @@ def from_scipy(matrix: Any, *, directed: bool = True) -> Graph:
         return Graph(graph._indptr, graph._indices, graph._weights, directed=False)
     undirected = graph.symmetrize()
     largest = graph.symmetrize(duplicates="max").weights
-    if largest is not None and (undirected._weights != largest).any():
+    if largest is not None and not np.array_equal(undirected.weights, largest):  # type: ignore[arg-type]
         raise GraphError(
             "the matrix is not symmetric: an entry and its mirror image differ; "
             "use directed=True, or matrix.maximum(matrix.T)."

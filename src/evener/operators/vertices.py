@@ -56,7 +56,9 @@ def compute(team, f, s, current):
 
 
 @compiled(allocates=False)
-def gather(team, out, into, f, combine, apply, neutral, t, current, following, totals, at_once, keeps):
+def gather(
+    team, out, into, f, combine, apply, neutral, t, current, following, totals, at_once, keeps
+):
     """Combine over in-edges, then apply; ``at_once`` applies each total before the next is made.
 
     A vertex without in-edges has the neutral total; with a combination of the program's own

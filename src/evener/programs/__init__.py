@@ -1,7 +1,8 @@
 """Declarations of graph programs: fields, functors, stages; nothing here compiles or runs."""
 
+from evener.programs import stages
 from evener.programs.fields import VERTEX, WEIGHT, Field, Param, Scalar, Vertex
 from evener.programs.functors import functor
 from evener.programs.program import Program
 
-__all__ = ["VERTEX", "WEIGHT", "Field", "Param", "Program", "Scalar", "Vertex", "functor"]
+__all__ = ["VERTEX", "WEIGHT", "Field", "Param", "Program", "Scalar", "Vertex", "functor", "stages"]
