@@ -9,7 +9,7 @@ from typing import Any
 from evener.cli.output import print_json, print_table
 from evener.cli.parser import add_json, new_command
 
-_TODAY = "This version builds, reads and writes graphs, compiled on the CPU; it uses no GPU."
+_TODAY = "This version builds graphs and runs programs on the CPU; it uses no GPU."
 
 
 def add_command(commands: Any) -> None:

@@ -108,7 +108,7 @@ def _interpreter() -> DeviceInfo:
         cores=1,
         memory_bytes=total_memory(),
         available=True,
-        note="not used by this version",
+        note="runs programs interpreted: reference and debugger",
         memory_available_bytes=available_memory(),
     )
 
@@ -128,7 +128,7 @@ def _cpu() -> DeviceInfo:
         cores=cores,
         memory_bytes=total_memory(),
         available=True,
-        note="builds, loads and saves graphs, compiled",
+        note="builds graphs and runs programs, compiled",
         memory_available_bytes=available_memory(),
     )
 

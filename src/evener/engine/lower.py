@@ -8,12 +8,13 @@ the same for all of them, because it is read after a barrier or computed alike.
 
 from __future__ import annotations
 
+import types
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 import numpy as np
 
-from evener.device import compiled
+from evener.device import atomic, compiled, serial
 from evener.device.sync import barrier, cycles
 from evener.engine.job import Job, field_dtype
 from evener.errors import DeviceError
@@ -100,8 +101,22 @@ class _Writer:
         }  # fmt: skip
         for name, functor in self.d.functors.items():
             self.names[f"f_{name}"] = compiled(functor.function, allocates=False)
+            self.names[f"alone_{name}"] = self.alone(name)
         for name, combination in vertices_module.COMBINATIONS.items():
             self.names[f"combine_{name}"] = combination
+
+    def alone(self, name: str) -> Any:
+        """The functor for a pull: one thread has all edges into ``dst``, so it needs no atomics."""
+        function = self.d.functors[name].function
+        found = self.d.accesses.get((name, "f"))
+        if found is None or any(a.kind != "read" and a.place != "dst" for a in found.fields):
+            return self.names[f"f_{name}"]
+        swapped = {k: serial if v is atomic else v for k, v in function.__globals__.items()}
+        made = types.FunctionType(
+            function.__code__, swapped, function.__name__, function.__defaults__,
+            function.__closure__,
+        )  # fmt: skip
+        return compiled(made, allocates=False)
 
     def put(self, line: str) -> None:
         self.lines.append("    " * self.indent + line)
@@ -155,7 +170,7 @@ class _Writer:
                 self.refuse_edges(stage.on_edges)
                 self.put(f"s = {self.state('weight_out')}")
                 source = self.source(stage)
-                self.put(f"filter_(team, out, f_{stage.functor}, s, {source}, {self.next})")
+                self.put(f"filter_(team, f_{stage.functor}, s, {source}, {self.next})")
                 self.swap()
             elif isinstance(stage, Compute):
                 self.refuse_edges(stage.on_edges)
@@ -196,10 +211,11 @@ class _Writer:
         self.put(f"s = {self.state('weight_out')}")
         self.put(f"t = {self.state('weight_in')}")
         self.put("stamp = next_stamp(team, marks, stamp)")
-        self.put(f"size, arcs = {source}.info[0], {source}.info[16]")
+        self.put(f"size = {source}.info[0]")
         self.put(
-            f"pulled, made = advance(team, out, into, f_{stage.functor}, {where}, s, t, {source}, "
-            f"{self.next}, marks, stamp, {self.is_exact(stage)}, {mode}, left, before)"
+            f"pulled, made, arcs = advance(team, out, into, f_{stage.functor}, alone_{stage.functor}, "
+            f"{where}, s, t, {source}, {self.next}, marks, stamp, {self.is_exact(stage)}, {mode}, "
+            "left, before)"
         )
         self.put("calls += made")
         self.put("left, before = left - arcs, size")
@@ -239,7 +255,7 @@ class _Writer:
             combine, start = f"combine_{stage.combine}", f"neutral_of_{number}"
         self.put(f"t = {self.state('weight_in')}")
         self.put(
-            f"made = gather(team, out, into, f_{stage.functor}, {combine}, f_{stage.apply}, "
+            f"made = gather(team, into, f_{stage.functor}, {combine}, f_{stage.apply}, "
             f"{start}, t, {self.source(stage)}, {self.next}, totals[{number}], "
             f"{stage.asynchronous}, {keeps})"
         )
@@ -305,7 +321,8 @@ class _Writer:
             self.put("recorded = remember(team, current, record[0], record[1], recorded)")
             self.put("if recorded < 0: break")
         self.sequence(stage.stages)
-        self.put(f"note(team, trace, {step}, members, calls, pulled, clock)")
+        self.put(f"note(team, trace, row, {step}, members, calls, pulled, clock)")
+        self.put("row += 1")
         self.put(f"{step} += 1")
         self.put("if stopped: break")
         if stage.until is not None:
@@ -332,7 +349,8 @@ class _Writer:
             f"rounds, calls = nearest(team, out, f_{advance.functor}, {where}, s, fields[{at}], "
             f"1.0 / {self.limit(stage.order.delta)}, current, ordered[0], ordered[1])"
         )
-        self.put("note(team, trace, rounds, members, calls, False, clock)")
+        self.put("note(team, trace, row, rounds, members, calls, False, clock)")
+        self.put("row += 1")
 
     def backwards(self, stage: Backwards) -> None:
         if self.in_replay:
@@ -354,7 +372,8 @@ class _Writer:
         self.current, self.next, self.in_replay = "replayed", "x", True
         self.sequence(stage.stages)
         self.in_replay = False
-        self.put(f"note(team, trace, {step}, last - first, calls, pulled, clock)")
+        self.put(f"note(team, trace, row, {step}, last - first, calls, pulled, clock)")
+        self.put("row += 1")
         self.indent -= 1
         self.step, self.current, self.next = outer
 
@@ -373,7 +392,7 @@ _PROLOGUE = (
     "everyone = Frontier(fronts[0], fronts[6], fronts[7])",
     "spare = Frontier(fronts[8], fronts[9], fronts[10])",
     "spare_bits, replay_info = fronts[11], fronts[12]",
-    "changed, stopped, stamp, recorded = False, False, 0, 0",
+    "changed, stopped, stamp, recorded, row = False, False, 0, 0, 0",
     "left, before, calls, pulled = num_arcs, 0, 0, False",
 )
 
@@ -392,10 +411,8 @@ def next_stamp(team, marks, stamp):
 
 
 @compiled(allocates=False)
-def note(team, trace, step, members, calls, pulled, clock):
-    """Write a row of the trace: superstep, frontier, calls, whether it pulled, cycles."""
-    row = trace[0, 0]  # all threads read it before the first of them can change it
-    barrier(team.sync, team.threads)
+def note(team, trace, row, step, members, calls, pulled, clock):
+    """Write a row of the trace, if there is room: superstep, frontier, calls, pulled, cycles."""
     if row + 1 < len(trace):
         trace[row + 1, 5 + team.thread] = calls
         if team.thread == 0:
@@ -403,10 +420,8 @@ def note(team, trace, step, members, calls, pulled, clock):
             trace[row + 1, 1] = members
             trace[row + 1, 3] = pulled
             trace[row + 1, 4] = cycles() - clock
-            trace[0, 0] = row + 1
-    elif team.thread == 0:
-        trace[0, 1] += 1  # rows that found no room
-    barrier(team.sync, team.threads)
+    if team.thread == 0:
+        trace[0, 0] = row + 1
 
 
 @compiled(allocates=False)

@@ -195,10 +195,11 @@ def _collect(job: Job, arguments: tuple[Any, ...], threads: int, seconds: float)
     partials, trace = arguments[6], arguments[10]
     for name, partial in zip(job.declaration.scalars, partials[1:], strict=True):
         job.scalars[name] = partial[0]
-    rows = trace[1 : trace[0, 0] + 1]
+    taken = int(trace[0, 0])
+    rows = trace[1 : min(taken + 1, len(trace))]
     calls = rows[:, 5:].sum(axis=1)
     total = max(1, int(rows[:, 4].sum()))
-    job.stats["supersteps"] = len(rows) + int(trace[0, 1])
+    job.stats["supersteps"] = taken
     job.stats["edges"] = int(calls.sum())
     job.trace += [
         {

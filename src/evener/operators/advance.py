@@ -6,7 +6,8 @@ is then in the form of bits; it stops once the vertex is wanted no more.
 
 The rule of ``auto`` (Beamer, Asanović, Patterson: Direction-optimizing breadth-first search, SC
 2012): with a ``where``, change to pull when more than 1/15 of the arcs not yet looked at leave the
-frontier, and back to push when the frontier is smaller than 1/18 of the vertices and shrinks.
+frontier, and back to push when the frontier is smaller than 1/18 of the vertices and shrinks. The
+arcs of a frontier of less than 1/256 of the vertices are not counted: it is pushed.
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ from evener.operators.frontier import (
     BITS,
     EDGES,
     FORM,
+    QUEUE,
     SIZE,
     VERTICES,
     append,
     empty,
     flush,
+    grain,
     has_bit,
     member,
     to_bits,
@@ -32,7 +35,7 @@ from evener.operators.frontier import (
 )
 
 PUSH, PULL, AUTO = 0, 1, 2
-TO_PULL, TO_PUSH = 15, 18
+TO_PULL, TO_PUSH, SMALL = 15, 18, 256
 PULLED = 1024  # vertices a thread claims at a time in pull: whole words of bits
 
 _U1, _U63 = np.uint64(1), np.uint64(63)
@@ -57,25 +60,63 @@ def goes_pull(current, mode, left, before, num_vertices):
 
 @compiled(allocates=False)
 def advance(
-    team, out, into, f, where, s, t, current, following, marks, stamp, exact, mode, left, before
+    team,
+    out,
+    into,
+    f,
+    alone,
+    where,
+    s,
+    t,
+    current,
+    following,
+    marks,
+    stamp,
+    exact,
+    mode,
+    left,
+    before,
 ):
     """One stage; ``s`` is the state with the weights of out-edges, ``t`` with those of in-edges.
 
-    Returns whether it pulled and the calls of the functor by this thread.
+    ``alone`` is the functor for a pull, where one thread has all edges into a vertex.
+    Returns whether it pulled, the calls of the functor by this thread, and the arcs that leave the
+    frontier, if they were counted. After the last barrier a thread may not look at ``current`` any
+    more: another may already be emptying it for the next stage.
     """
     num_vertices = len(out.indptr) - 1
+    if mode == AUTO and current.info[FORM] == QUEUE:
+        count_arcs(team, out, current, num_vertices)
     pulls = goes_pull(current, mode, left, before, num_vertices)
+    arcs = current.info[EDGES]
     barrier(team.sync, team.threads)  # all have decided before anything changes
     if pulls:
         to_bits(team, current, num_vertices)
         empty(team, following)
-        calls = _pull(team, into, f, where, t, current, following)
+        calls = _pull(team, into, alone, where, t, current, following)
     else:
         to_queue(team, current)
         empty(team, following)
         calls = _push(team, out, f, where, s, current, following, marks, stamp, exact)
     barrier(team.sync, team.threads)
-    return pulls, calls
+    return pulls, calls, arcs
+
+
+@compiled(allocates=False)
+def count_arcs(team, out, current, num_vertices):
+    """Count the arcs that leave a queue, unless it is small."""
+    size = current.info[SIZE]
+    if size < num_vertices // SMALL:
+        return
+    arcs = np.int64(0)
+    first = claim(team.sync, 4 * VERTICES)
+    while first < size:
+        for i in range(first, min(first + 4 * VERTICES, size)):
+            u = current.queue[np.uint64(i)]
+            arcs += np.int64(out.indptr[np.uint64(u) + _U1]) - np.int64(out.indptr[u])
+        first = claim(team.sync, 4 * VERTICES)
+    atomic.add(current.info, EDGES, arcs)
+    barrier(team.sync, team.threads)
 
 
 @compiled(allocates=False)
@@ -83,10 +124,10 @@ def _push(team, out, f, where, s, current, following, marks, stamp, exact):
     size = current.info[SIZE]
     held = 0
     calls = np.int64(0)
-    edges = np.int64(0)
-    first = claim(team.sync, VERTICES)
+    amount = grain(team, size)
+    first = claim(team.sync, amount)
     while first < size:
-        for i in range(first, min(first + VERTICES, size)):
+        for i in range(first, min(first + amount, size)):
             u = member(current, i)
             e = np.uint64(out.indptr[u])
             stop = np.uint64(out.indptr[np.uint64(u) + _U1])
@@ -95,11 +136,9 @@ def _push(team, out, f, where, s, current, following, marks, stamp, exact):
                 v = out.indices[e]
                 if where(v, s) and f(u, v, e, s) and is_new(marks, v, stamp, exact):
                     held = append(team, held, following, v)
-                    edges += np.int64(out.indptr[np.uint64(v) + _U1]) - np.int64(out.indptr[v])
                 e += _U1
-        first = claim(team.sync, VERTICES)
+        first = claim(team.sync, amount)
     flush(team, held, following)
-    atomic.add(following.info, EDGES, edges)
     return calls
 
 

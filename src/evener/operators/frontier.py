@@ -21,7 +21,8 @@ INFO_WORDS = 24
 QUEUE, BITS, ALL = 0, 1, 2
 
 BUFFER = 1024  # vertices a thread collects before it flushes
-VERTICES = 64  # vertices a thread claims at a time where each has a list of neighbours
+VERTICES = 64  # vertices a thread claims at a time, at most, where each has neighbours
+SHARES = 16  # a small frontier is cut into so many claims for each thread
 WORDS = 256  # words of bits, or quarter thousands of plain items, claimed at a time
 
 _U1, _U6, _U63 = (np.uint64(value) for value in (1, 6, 63))
@@ -49,6 +50,12 @@ class Adjacency(NamedTuple):
 
     indptr: np.ndarray
     indices: np.ndarray
+
+
+@compiled(allocates=False)
+def grain(team, size):
+    """How many vertices to claim at a time: few of a small frontier, so that all have some."""
+    return max(1, min(VERTICES, size // (SHARES * team.threads)))
 
 
 @compiled(allocates=False)

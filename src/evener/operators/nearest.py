@@ -18,7 +18,7 @@ import numpy as np
 
 from evener.device import atomic, compiled
 from evener.device.sync import barrier, claim
-from evener.operators.frontier import FORM, SIZE, VERTICES, member, to_queue
+from evener.operators.frontier import FORM, SIZE, grain, member, to_queue
 
 CHUNK = 64  # vertices in one chunk of a bucket
 FUSED = 1000  # largest bucket that a thread works off by itself
@@ -178,13 +178,14 @@ def nearest(team, out, f, where, s, field, inverse, current, shared, queue):
         if barrier(team.sync, team.threads):
             break
         size = shared[TAIL + turn]
-        first = claim(team.sync, VERTICES)
+        amount = grain(team, size)
+        first = claim(team.sync, amount)
         while first < size:
-            for i in range(first, min(first + VERTICES, size)):
+            for i in range(first, min(first + amount, size)):
                 u = queue[np.uint64(i)]
                 pool = _with_room(pool, _degree(out, u))
                 calls += _advance(pool, out, f, where, s, field, inverse, bucket, u)
-            first = claim(team.sync, VERTICES)
+            first = claim(team.sync, amount)
         while pool.heads[bucket] > 0 and _count(pool, bucket) < FUSED:
             chunk = pool.heads[bucket] - 1
             pool.heads[bucket] = 0

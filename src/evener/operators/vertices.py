@@ -7,13 +7,13 @@ import numpy as np
 from evener.device import atomic, compiled
 from evener.device.sync import barrier, claim
 from evener.operators.frontier import (
-    EDGES,
     SIZE,
     VERTICES,
     WORDS,
     append,
     empty,
     flush,
+    grain,
     member,
     to_queue,
 )
@@ -22,23 +22,20 @@ _U1 = np.uint64(1)
 
 
 @compiled(allocates=False)
-def filter(team, out, f, s, current, following):
+def filter(team, f, s, current, following):
     """Keep the vertices for which the functor holds."""
     to_queue(team, current)
     empty(team, following)
     size = current.info[SIZE]
     held = 0
-    edges = np.int64(0)
     first = claim(team.sync, WORDS)
     while first < size:
         for i in range(first, min(first + WORDS, size)):
             v = member(current, i)
             if f(v, s):
                 held = append(team, held, following, v)
-                edges += np.int64(out.indptr[np.uint64(v) + _U1]) - np.int64(out.indptr[v])
         first = claim(team.sync, WORDS)
     flush(team, held, following)
-    atomic.add(following.info, EDGES, edges)
     barrier(team.sync, team.threads)
 
 
@@ -56,9 +53,7 @@ def compute(team, f, s, current):
 
 
 @compiled(allocates=False)
-def gather(
-    team, out, into, f, combine, apply, neutral, t, current, following, totals, at_once, keeps
-):
+def gather(team, into, f, combine, apply, neutral, t, current, following, totals, at_once, keeps):
     """Combine over in-edges, then apply; ``at_once`` applies each total before the next is made.
 
     A vertex without in-edges has the neutral total; with a combination of the program's own
@@ -68,10 +63,11 @@ def gather(
     to_queue(team, current)
     empty(team, following)
     size = current.info[SIZE]
-    held, kept, edges, calls = 0, np.int64(0), np.int64(0), np.int64(0)
-    first = claim(team.sync, VERTICES)
+    held, kept, calls = 0, np.int64(0), np.int64(0)
+    amount = grain(team, size)
+    first = claim(team.sync, amount)
     while first < size:
-        for i in range(first, min(first + VERTICES, size)):
+        for i in range(first, min(first + amount, size)):
             v = member(current, i)
             e = np.uint64(into.indptr[v])
             stop = np.uint64(into.indptr[np.uint64(v) + _U1])
@@ -92,8 +88,7 @@ def gather(
                 kept += 1
                 if keeps:
                     held = append(team, held, following, v)
-                    edges += np.int64(out.indptr[np.uint64(v) + _U1]) - np.int64(out.indptr[v])
-        first = claim(team.sync, VERTICES)
+        first = claim(team.sync, amount)
     if not at_once:
         barrier(team.sync, team.threads)
         first = claim(team.sync, WORDS)
@@ -106,10 +101,8 @@ def gather(
                     kept += 1
                     if keeps:
                         held = append(team, held, following, v)
-                        edges += np.int64(out.indptr[np.uint64(v) + _U1]) - np.int64(out.indptr[v])
             first = claim(team.sync, WORDS)
     flush(team, held, following)
-    atomic.add(following.info, EDGES, edges)
     if not keeps:
         atomic.add(following.info, SIZE, kept)
     barrier(team.sync, team.threads)
