@@ -213,8 +213,8 @@ class _Writer:
         self.put("stamp = next_stamp(team, marks, stamp)")
         self.put(f"size = {source}.info[0]")
         self.put(
-            f"pulled, made, arcs = advance(team, out, into, f_{stage.functor}, alone_{stage.functor}, "
-            f"{where}, s, t, {source}, {self.next}, marks, stamp, {self.is_exact(stage)}, {mode}, "
+            f"pulled, made, arcs = advance(team, out, into, f_{stage.functor}, "
+            f"alone_{stage.functor}, {where}, s, t, {source}, {self.next}, marks, stamp, {self.is_exact(stage)}, {mode}, "
             "left, before)"
         )
         self.put("calls += made")
