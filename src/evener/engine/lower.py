@@ -214,8 +214,8 @@ class _Writer:
         self.put(f"size = {source}.info[0]")
         self.put(
             f"pulled, made, arcs = advance(team, out, into, f_{stage.functor}, "
-            f"alone_{stage.functor}, {where}, s, t, {source}, {self.next}, marks, stamp, {self.is_exact(stage)}, {mode}, "
-            "left, before)"
+            f"alone_{stage.functor}, {where}, s, t, {source}, {self.next}, marks, stamp, "
+            f"{self.is_exact(stage)}, {mode}, left, before)"
         )
         self.put("calls += made")
         self.put("left, before = left - arcs, size")
