@@ -386,7 +386,7 @@ def test_devices(run, monkeypatch):
     rows = [line.split() for line in out.splitlines()]
     assert [rows[1][0], rows[2][0]] == ["python", "cpu"]
     assert rows[2][1] == "3"
-    assert "compiled on the CPU" in out
+    assert "runs programs on the CPU" in out
 
 
 def test_devices_json(run):
