@@ -209,12 +209,12 @@ def opening(folder: Path, trials: int) -> list[dict[str, Any]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--gapbs", type=Path, help="folder of a built GAPBS")
-    parser.add_argument("--trials", type=int, default=7)
+    parser.add_argument("--trials", type=int, default=15)
     arguments = parser.parse_args()
     cases: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as name:
         cases += text_and_parquet(Path(name), arguments.trials)
-        cases += from_edges(max(3, arguments.trials // 2))
+        cases += from_edges(arguments.trials)
         cases += rmat(arguments.gapbs, max(3, arguments.trials // 2))
         cases += memory()
         cases += importing(arguments.trials)

@@ -20,7 +20,14 @@ from typing import NamedTuple
 import numpy as np
 
 from evener import progress
-from evener.device import bucket_cursors, compiled, parallel, require_memory
+from evener.device import (
+    atomic,
+    bucket_cursors,
+    compiled,
+    num_threads,
+    parallel,
+    require_memory,
+)
 from evener.errors import GraphError
 
 ARCS_PER_BUCKET = 1 << 15  # 128 to 256 KiB of keys: two copies stay in a core's second-level cache
@@ -78,10 +85,13 @@ def build_csr(
         indptr = np.zeros(num_vertices + 1, offset_dtype(num_arcs))
         indices = np.empty(num_arcs, index_dtype(num_vertices))
         sorted_payload = np.empty(num_arcs if layout.step == 2 else 0, payload.dtype)
+        longest = int(np.diff(bounds).max())
+        scratch = np.empty((num_threads(), longest * layout.step), layout.record_dtype)
         _sort_bucket(
             layout.num_buckets, records, bounds, layout.lanes, layout.shift, layout.bits,
-            indptr, indices, sorted_payload,
+            indptr, indices, sorted_payload, scratch, np.zeros(len(scratch), np.int64),
         )  # fmt: skip
+        del scratch
         result = CSR(
             indptr, indices, None if weights is None else sorted_payload.view(weights.dtype)
         )
@@ -210,12 +220,23 @@ def _scatter(
 
 
 @parallel
-def _sort_bucket(bucket, records, bounds, lanes, shift, bits, indptr, indices, payload):
-    """Sort one bucket by target, then by source, into its part of the neighbour lists."""
+def _sort_bucket(
+    bucket, records, bounds, lanes, shift, bits, indptr, indices, payload, scratch, taken
+):
+    """Sort one bucket by target, then by source, into its part of the neighbour lists.
+
+    Each thread takes a row of ``scratch`` for the time being: memory allocated for each bucket
+    went back to the system each time, and its page faults cost more than the sort.
+    """
     step = len(lanes)
     start, stop = bounds[bucket], bounds[bucket + 1]
     n = stop - start
-    here = _sorted_by_target(records[start * step : stop * step], n, lanes, bits)
+    row_of_scratch = 0
+    while atomic.cas(taken, row_of_scratch, 0, 1) != 0:
+        row_of_scratch = (row_of_scratch + 1) % len(taken)
+    here = _sorted_by_target(
+        records[start * step : stop * step], scratch[row_of_scratch], n, lanes, bits
+    )
     first_row = bucket << shift
     num_rows = min(np.int64(1) << shift, len(indptr) - 1 - first_row)
     cursors = np.zeros(num_rows + 1, np.int64)
@@ -234,17 +255,18 @@ def _sort_bucket(bucket, records, bounds, lanes, shift, bits, indptr, indices, p
         indices[at] = key & mask
         if step == 2:
             payload[at] = here[i * step + 1]
+    atomic.exchange(taken, row_of_scratch, 0)
 
 
 @compiled
-def _sorted_by_target(records, n, lanes, bits):
-    """Stable radix sort by the low ``bits``; returns ``records`` or the copy that holds it."""
+def _sorted_by_target(records, scratch, n, lanes, bits):
+    """Stable radix sort by the low ``bits``; the result is in the one that is returned."""
     step = len(lanes)
     passes = (bits + DIGIT_BITS - 1) // DIGIT_BITS
     width = (bits + passes - 1) // passes
     digit = (np.uint64(1) << np.uint64(width)) - np.uint64(1)
     counts = np.empty(1 << width, np.int64)
-    a, b = records, np.empty_like(records)
+    a, b = records, scratch
     for p in range(passes if n > 1 else 0):
         low = np.uint64(p * width)
         counts[:] = 0
