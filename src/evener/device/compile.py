@@ -100,7 +100,7 @@ def _make_dispatcher(compiled: Compiled) -> Any:
     from evener.device.cache import DiskCache
 
     # error_model: a division by zero gives inf or nan as in C, instead of a raise that costs a
-    # branch; boundscheck is off for the same reason and the tests switch it on.
+    # branch; bounds are not checked for the same reason (NUMBA_BOUNDSCHECK=1 checks them).
     dispatcher = numba.njit(nogil=True, error_model="numpy", **compiled.options)(compiled.python)
     dispatcher._cache = DiskCache(compiled.python, compiled.options)
     return dispatcher

@@ -57,7 +57,6 @@ class Kernel:
     text: str
     names: dict[str, Any]
     gathers: list[Gather] = field(default_factory=list)
-    state: Any = None  # the type of s
 
 
 def lower(job: Job, direction: str, state: Any) -> Kernel:
