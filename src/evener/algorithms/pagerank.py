@@ -99,12 +99,16 @@ class DanglingPageRank(PageRank):
             s.share[v] = rank / s.degree[v]
         return True
 
-    loop = repeat(
-        reduce(stranded, "sum", into=dangling, over="all"),
-        gather(PageRank.carried, "sum", renew, over="all"),
-        reduce(PageRank.movement, "sum", into=PageRank.change, over="all"),
-        until=PageRank.is_steady,
-        max_supersteps=PageRank.max_iterations,
+    stranding = reduce(stranded, "sum", into=dangling, over="all")
+    loop = (
+        stranding,
+        repeat(
+            gather(PageRank.carried, "sum", renew, over="all"),
+            reduce(PageRank.movement, "sum", into=PageRank.change, over="all"),
+            stranding,
+            until=PageRank.is_steady,
+            max_supersteps=PageRank.max_iterations,
+        ),
     )
 
 

@@ -16,10 +16,12 @@ import numpy as np
 
 from evener.device import atomic, compiled, serial
 from evener.device.sync import barrier, cycles
+from evener.engine import fusion
 from evener.engine.job import Job, field_dtype
 from evener.errors import DeviceError
 from evener.operators import advance as advance_module
 from evener.operators import frontier as frontier_module
+from evener.operators import gather as gather_module
 from evener.operators import nearest as nearest_module
 from evener.operators import vertices as vertices_module
 from evener.programs.fields import Param, neutral
@@ -42,7 +44,7 @@ IDEMPOTENT = ("min", "max", "any")
 
 SIGNATURE = (
     "thread", "threads", "sync", "graph", "fields", "params", "fronts", "marks", "buffers",
-    "partials", "totals", "ordered", "record", "trace",
+    "partials", "totals", "copies", "sums", "ordered", "record", "trace",
 )  # fmt: skip
 
 
@@ -57,6 +59,9 @@ class Kernel:
     text: str
     names: dict[str, Any]
     gathers: list[Gather] = field(default_factory=list)
+    totals: set[int] = field(default_factory=set)  # gathers that store totals
+    copied: list[str] = field(default_factory=list)  # fields that have a second copy
+    summed: list[str] = field(default_factory=list)  # scalars that are reduced by chunk
 
 
 def lower(job: Job, direction: str, state: Any) -> Kernel:
@@ -85,7 +90,7 @@ class _Writer:
         self.step = "0"
         self.current, self.next = "current", "following"
         self.in_replay = False
-        self.gathers: list[Gather] = []
+        self.kernel = Kernel("", {})
         self.names: dict[str, Any] = {
             "np": np, "State": state, "barrier": barrier, "cycles": cycles,
             "always": advance_module.always,
@@ -94,7 +99,9 @@ class _Writer:
             "advance": advance_module.advance, "fill_all": advance_module.fill_all,
             "nearest": nearest_module.nearest,
             "filter_": vertices_module.filter, "compute": vertices_module.compute,
-            "gather": vertices_module.gather, "reduce": vertices_module.reduce,
+            "gather": gather_module.gather, "gather_at_once": gather_module.gather_at_once,
+            "gather_all": gather_module.gather_all, "sum_up": gather_module.sum_up,
+            "settle": gather_module.settle, "reduce": vertices_module.reduce,
             "edges": vertices_module.edges, "next_stamp": next_stamp, "note": note,
             "remember": remember,
         }  # fmt: skip
@@ -129,17 +136,28 @@ class _Writer:
             self.names[f"neutral_{name}"] = dtype.type(value)
             self.put(f"scalar_{name} = neutral_{name}")
             self.put(f"partial_{name} = partials[{i + 1}]")
+        at = len(self.lines)
         self.sequence(self.d.loop)
+        copied = self.kernel.copied
+        begin = [f"field_{name} = fields[{i}]" for i, name in enumerate(self.d.fields)]
+        begin += [f"copy_{name} = copies[{i}]" for i, name in enumerate(copied)]
+        begin += [f"moved_{name} = False" for name in copied]
+        self.lines[at:at] = ["    " + line for line in begin]
+        for i, name in enumerate(self.d.fields):
+            if name in copied:
+                self.put(f"settle(team, fields[{i}], field_{name}, moved_{name})")
         for name in self.d.scalars:
             self.put(f"partial_{name}[8 * thread] = scalar_{name}")
         self.put("return stopped")
         text = f"def worker({', '.join(SIGNATURE)}):\n" + "\n".join(self.lines) + "\n"
-        return Kernel(text, self.names, self.gathers)
+        self.kernel.text, self.kernel.names = text, self.names
+        return self.kernel
 
     # ---- the state ------------------------------------------------------------------------
 
-    def state(self, weight: str) -> str:
-        parts = [f"fields[{i}]" for i in range(len(self.d.fields))]
+    def state(self, weight: str, written: tuple[str, ...] = ()) -> str:
+        """The text of a state; fields that are being ``written`` are their second copies."""
+        parts = [f"copy_{f}" if f in written else f"field_{f}" for f in self.d.fields]
         parts += [f"params[{i}]" for i in range(len(self.d.params))]
         parts += [f"scalar_{name}" for name in self.d.scalars]
         parts += [weight, "ids", "degree", f"np.int64({self.step})", "num_vertices", "changed"]
@@ -158,8 +176,11 @@ class _Writer:
     # ---- stages ---------------------------------------------------------------------------
 
     def sequence(self, stages: tuple[Stage, ...]) -> None:
+        fused = 0
         for i, stage in enumerate(stages):
-            if isinstance(stage, Repeat):
+            if fused:  # a gather has done it already
+                fused -= 1
+            elif isinstance(stage, Repeat):
                 self.repeat(stage)
             elif isinstance(stage, Backwards):
                 self.backwards(stage)
@@ -176,7 +197,7 @@ class _Writer:
                 self.put(f"s = {self.state('weight_out')}")
                 self.put(f"compute(team, f_{stage.functor}, s, {self.source(stage)})")
             elif isinstance(stage, Gather):
-                self.gather(stage, keeps=self.keeps(stages, i))
+                fused = self.gather(stage, stages[i + 1 :], keeps=self.keeps(stages, i))
             elif isinstance(stage, Edges):
                 self.edges(stage)
             elif isinstance(stage, Reduce):
@@ -245,22 +266,61 @@ class _Writer:
                             return True
         return False
 
-    def gather(self, stage: Gather, keeps: bool) -> None:
-        number = len(self.gathers)
-        self.gathers.append(stage)
+    def gather(self, stage: Gather, after: tuple[Stage, ...], keeps: bool) -> int:
+        """Write a gather; returns how many of the stages ``after`` it are done with it."""
+        number = len(self.kernel.gathers)
+        self.kernel.gathers.append(stage)
         if stage.combine_is_functor:
             combine, start = f"f_{stage.combine[1:]}", "None"
         else:
             combine, start = f"combine_{stage.combine}", f"neutral_of_{number}"
+        functors = f"f_{stage.functor}, {combine}, f_{stage.apply}, {start}"
+        seen = () if stage.asynchronous else fusion.seen_by_others(self.d, stage)
         self.put(f"t = {self.state('weight_in')}")
-        self.put(
-            f"made = gather(team, into, f_{stage.functor}, {combine}, f_{stage.apply}, "
-            f"{start}, t, {self.source(stage)}, {self.next}, totals[{number}], "
-            f"{stage.asynchronous}, {keeps})"
-        )
+        fused: list[Reduce] = []
+        if stage.over_all and not any(self.d.fields[name].replicated for name in seen):
+            fused = fusion.reductions(self.d, after)
+            self.gather_all(number, functors, seen, fused, keeps)
+        elif not seen:
+            self.put(
+                f"made = gather_at_once(team, into, {functors}, t, {self.source(stage)}, "
+                f"{self.next}, {keeps})"
+            )
+        else:
+            self.put(
+                f"made = gather(team, into, {functors}, t, {self.source(stage)}, {self.next}, "
+                f"totals[{number}], {keeps})"
+            )
+            self.kernel.totals.add(number)
         self.put("calls += made")
         self.put("pulled = True")
         self.swap()
+        return len(fused)
+
+    def gather_all(
+        self, number: int, functors: str, seen: tuple[str, ...], fused: list[Reduce], keeps: bool
+    ) -> None:
+        self.kernel.copied += [name for name in seen if name not in self.kernel.copied]
+        scalars = [stage.into.name for stage in fused]
+        first = len(self.kernel.summed)
+        self.kernel.summed += scalars
+        dtypes = [self.names[f"neutral_{name}"].dtype.type for name in scalars]
+        self.names.update(fusion.helpers(number, seen, fused, dtypes, self.names))
+        neutrals = "".join(f"neutral_{name}, " for name in scalars)
+        arrays = "".join(f"sums[{first + i}], " for i in range(len(fused)))
+        self.put(f"u = {self.state('weight_in', seen)}")
+        self.put(
+            f"made = gather_all(team, into, {functors}, t, u, keep_{number}, reduce_{number}, "
+            f"store_{number}, ({neutrals}0,), ({arrays}0,), {self.next}, {keeps})"
+        )
+        for name in seen:
+            self.put(f"field_{name}, copy_{name} = copy_{name}, field_{name}")
+            self.put(f"moved_{name} = not moved_{name}")
+        for i, stage in enumerate(fused):
+            name = stage.into.name
+            self.put(
+                f"scalar_{name} = sum_up(combine_{stage.op}, neutral_{name}, sums[{first + i}])"
+            )
 
     def edges(self, stage: Edges) -> None:
         where = "always" if stage.where is None else f"f_{stage.where}"
@@ -341,11 +401,11 @@ class _Writer:
         if not plain or "superstep" in offered or advance.over_all or advance.emit == "edges":
             self.refuse("orders its frontier in a way")
         where = "always" if advance.where is None else f"f_{advance.where}"
-        at = list(self.d.fields).index(stage.order.field.name)
+        at = stage.order.field.name
         self.put(f"s = {self.state('weight_out')}")
         self.put("members, clock = current.info[0], cycles()")
         self.put(
-            f"rounds, calls = nearest(team, out, f_{advance.functor}, {where}, s, fields[{at}], "
+            f"rounds, calls = nearest(team, out, f_{advance.functor}, {where}, s, field_{at}, "
             f"1.0 / {self.limit(stage.order.delta)}, current, ordered[0], ordered[1])"
         )
         self.put("note(team, trace, row, rounds, members, calls, False, clock)")

@@ -20,6 +20,7 @@ from evener.engine.lower import Kernel, lower, pulls
 from evener.errors import MemoryBudgetError
 from evener.graph.csr import Graph
 from evener.operators.frontier import ALL, BUFFER, EDGES, FORM, INFO_WORDS, SIZE
+from evener.operators.gather import CHUNK
 from evener.operators.nearest import SHARED_WORDS
 from evener.programs.fields import neutral
 from evener.programs.stages import Backwards, Gather, Repeat, walk
@@ -130,8 +131,13 @@ def _arguments(job: Job, plan: _Plan, threads: int) -> tuple[Any, ...]:
     replays = any(isinstance(stage, Backwards) for stage in stages)
     require_memory(n * (2 * ids.itemsize + 1), f"Running {d.name}")
     totals = tuple(
-        np.empty(0 if stage.asynchronous else n, plan.kernel.names[f"neutral_of_{i}"].dtype)
-        for i, stage in enumerate(plan.kernel.gathers)
+        np.empty(n if i in plan.kernel.totals else 0, plan.kernel.names[f"neutral_of_{i}"].dtype)
+        for i in range(len(plan.kernel.gathers))
+    )
+    copies = tuple(np.empty_like(job.fields[name]) for name in plan.kernel.copied)
+    sums = tuple(
+        np.empty(-(-n // CHUNK), field_dtype(d.scalars[name].dtype, graph))
+        for name in plan.kernel.summed
     )
     partials = tuple(
         np.zeros(8 * threads, field_dtype(scalar.dtype, graph)) for scalar in d.scalars.values()
@@ -145,6 +151,8 @@ def _arguments(job: Job, plan: _Plan, threads: int) -> tuple[Any, ...]:
         np.empty((threads, BUFFER), ids),
         (np.zeros(8 * threads, np.uint8), *partials),
         (*totals, np.empty(0)),
+        (*copies, np.empty(0)),
+        (*sums, np.empty(0)),
         (np.zeros(SHARED_WORDS, np.int64), _room(4 * graph.num_edges + n if ordered else 0, ids)),
         (
             _room(_RECORD_FACTOR * n if replays else 0, ids),
@@ -192,7 +200,7 @@ def _fronts(job: Job, ids: np.dtype, threads: int, replays: bool) -> tuple[np.nd
 
 def _collect(job: Job, arguments: tuple[Any, ...], threads: int, seconds: float) -> None:
     """Scalars, stats and the trace."""
-    partials, trace = arguments[6], arguments[10]
+    partials, trace = arguments[6], arguments[-1]
     for name, partial in zip(job.declaration.scalars, partials[1:], strict=True):
         job.scalars[name] = partial[0]
     taken = int(trace[0, 0])

@@ -1,10 +1,10 @@
-"""Stages over the vertices of a frontier: filter, compute, reduce, gather; and over all edges."""
+"""Stages over the vertices of a frontier: filter, compute, reduce; and over all edges."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from evener.device import atomic, compiled
+from evener.device import compiled
 from evener.device.sync import barrier, claim
 from evener.operators.frontier import (
     SIZE,
@@ -13,7 +13,6 @@ from evener.operators.frontier import (
     append,
     empty,
     flush,
-    grain,
     member,
     to_queue,
 )
@@ -50,63 +49,6 @@ def compute(team, f, s, current):
             f(member(current, i), s)
         first = claim(team.sync, WORDS)
     barrier(team.sync, team.threads)
-
-
-@compiled(allocates=False)
-def gather(team, into, f, combine, apply, neutral, t, current, following, totals, at_once, keeps):
-    """Combine over in-edges, then apply; ``at_once`` applies each total before the next is made.
-
-    A vertex without in-edges has the neutral total; with a combination of the program's own
-    (``neutral`` is None) it is passed over. ``keeps`` says whether the frontier is needed, or
-    only its size. Returns the calls of the functor by this thread.
-    """
-    to_queue(team, current)
-    empty(team, following)
-    size = current.info[SIZE]
-    held, kept, calls = 0, np.int64(0), np.int64(0)
-    amount = grain(team, size)
-    first = claim(team.sync, amount)
-    while first < size:
-        for i in range(first, min(first + amount, size)):
-            v = member(current, i)
-            e = np.uint64(into.indptr[v])
-            stop = np.uint64(into.indptr[np.uint64(v) + _U1])
-            calls += np.int64(stop - e)
-            if neutral is None:
-                if e == stop:
-                    continue
-                total = f(into.indices[e], v, e, t)
-                e += _U1
-            else:
-                total = neutral
-            while e < stop:
-                total = combine(total, f(into.indices[e], v, e, t))
-                e += _U1
-            if not at_once:
-                totals[v] = total
-            elif apply(v, total, t):
-                kept += 1
-                if keeps:
-                    held = append(team, held, following, v)
-        first = claim(team.sync, amount)
-    if not at_once:
-        barrier(team.sync, team.threads)
-        first = claim(team.sync, WORDS)
-        while first < size:
-            for i in range(first, min(first + WORDS, size)):
-                v = member(current, i)
-                if neutral is None and into.indptr[v] == into.indptr[np.uint64(v) + _U1]:
-                    continue
-                if apply(v, totals[v], t):
-                    kept += 1
-                    if keeps:
-                        held = append(team, held, following, v)
-            first = claim(team.sync, WORDS)
-    flush(team, held, following)
-    if not keeps:
-        atomic.add(following.info, SIZE, kept)
-    barrier(team.sync, team.threads)
-    return calls
 
 
 @compiled(allocates=False)
@@ -161,7 +103,7 @@ def edges(team, out, f, where, s, first_neighbour, last_neighbour, partial):
     return changed, calls
 
 
-@compiled(allocates=False)
+@compiled(allocates=False, fastmath={"reassoc", "nsz"})
 def combine_sum(a, b):
     """The combination "sum"."""
     return a + b

@@ -1,0 +1,61 @@
+"""Which stages a kernel may run in one pass, and the small functions that join them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from evener.device import compiled
+from evener.programs.program import Declaration
+from evener.programs.stages import Gather, Reduce, Stage
+
+
+def seen_by_others(d: Declaration, stage: Gather) -> tuple[str, ...]:
+    """Fields that the applies of a gather write and that the totals of other vertices read."""
+    read = {
+        a.field
+        for a in d.accesses[stage.functor, "gather"].fields
+        if a.place != "dst" or d.fields[a.field].replicated  # an apply may write it anywhere
+    }
+    written = {a.field for a in d.accesses[stage.apply, "apply"].fields if a.kind != "read"}
+    return tuple(name for name in d.fields if name in read & written)
+
+
+def reductions(d: Declaration, stages: tuple[Stage, ...]) -> list[Reduce]:
+    """The reductions over all vertices that can be made while these pass by, one after another.
+
+    Each may look only at its own vertex, and at no scalar that one before it makes.
+    """
+    found: list[Reduce] = []
+    for stage in stages:
+        if not isinstance(stage, Reduce) or not stage.over_all:
+            break
+        accesses = d.accesses[stage.functor, "reduce"]
+        made = {other.into.name for other in found}
+        if accesses.singles & made or any(a.place != "v" for a in accesses.fields):
+            break
+        found.append(stage)
+    return found
+
+
+def helpers(
+    number: int, seen: tuple[str, ...], fused: list[Reduce], dtypes: list[Any],
+    names: dict[str, Any],
+) -> dict[str, Any]:  # fmt: skip
+    """The functions ``keep``, ``reduce`` and ``store`` of one gather over all vertices."""
+    keeps = "".join(f"    u.{name}[v] = t.{name}[v]\n" for name in seen)
+    sums = "".join(
+        f"type_{i}(combine_{stage.op}(own[{i}], f_{stage.functor}(v, u))), "
+        for i, stage in enumerate(fused)
+    )
+    stores = "".join(f"    partials[{i}][chunk] = own[{i}]\n" for i in range(len(fused)))
+    texts = {
+        "keep": f"def keep(v, t, u):\n{keeps or '    pass'}",
+        "reduce": f"def reduce(v, u, own):\n    return ({sums}own[{len(fused)}],)",
+        "store": f"def store(partials, chunk, own):\n{stores or '    pass'}",
+    }
+    scope = {**names, "__name__": __name__, **{f"type_{i}": t for i, t in enumerate(dtypes)}}
+    made = {}
+    for name, text in texts.items():
+        exec(compile(text, f"<evener {name}>", "exec"), scope)
+        made[f"{name}_{number}"] = compiled(scope[name], allocates=False)
+    return made
