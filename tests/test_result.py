@@ -11,7 +11,7 @@ import pytest
 
 import evener as ev
 from evener.engine import run as run_module
-from evener.engine.result import Result, export
+from evener.engine.result import Export, Result
 from evener.engine.run import Device, choose_devices, run
 from evener.engine.trace import Trace
 from evener.errors import DeviceError, EvenerError, GraphError, ProgramError
@@ -94,7 +94,7 @@ def test_integers_with_an_infinite_missing_become_floats():
 )
 def test_missing(field, array, shown):
     given = np.array(array, field.dtype)
-    np.testing.assert_array_equal(export(field, given), shown)
+    np.testing.assert_array_equal(Export(field, given)(), shown)
 
 
 def test_what_algorithms_add(found):
@@ -176,7 +176,7 @@ def test_a_program_without_fields():
 
 
 def test_repr(found):
-    assert repr(found) == "Result(Search on python: depth int32, parent int32; 5 vertices)"
+    assert repr(found) == "Result(Search on python: depth, parent; 5 vertices)"
     shown = found._repr_html_()
     assert "<th>parent</th>" in shown
     assert "<td>d</td>" in shown

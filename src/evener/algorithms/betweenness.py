@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 UNREACHED = 2**31 - 1
 BITS = 44  # of the mantissa
 MANTISSA = (1 << BITS) - 1
+UNIT, WHOLE = 2.0 ** (1 - BITS), 2.0**BITS  # a multiplication costs less than ldexp
 CENTRE = 1 << 18  # the exponent of numbers from 1 to less than 2
 ONE = (CENTRE << BITS) | (1 << (BITS - 1))
 
@@ -98,14 +99,14 @@ class Betweenness(Program):
     @functor
     def depend(v, total, s):
         exponent = (s.paths[v] >> BITS) - CENTRE
-        sigma = math.ldexp(float64(s.paths[v] & MANTISSA), 1 - BITS)  # less its exponent: 1 to 2
-        sums = math.ldexp(float64(total & MANTISSA), 1 - BITS)
+        sigma = float64(s.paths[v] & MANTISSA) * UNIT  # less its exponent: 1 to 2
+        sums = float64(total & MANTISSA) * UNIT
         delta = math.ldexp(sigma * sums, int(exponent + (total >> BITS) - CENTRE))
         if s.depth[v] > 0:
             s.score[v] += delta
         fraction, power = math.frexp((1 + delta) / sigma)  # 0.5 to 1
         top = int64(power - 1 - exponent + CENTRE) << BITS
-        s.coefficient[v] = top | min(int64(math.ldexp(fraction, BITS) + 0.5), MANTISSA)
+        s.coefficient[v] = top | min(int64(fraction * WHOLE + 0.5), MANTISSA)
         return True
 
     # ---- rounds ---------------------------------------------------------------------------

@@ -73,7 +73,7 @@ class DirectedComponents(Program):
         return not s.changed
 
     def start(self):
-        self.component[:] = np.arange(self.num_vertices)
+        self.component[:] = np.arange(self.num_vertices, dtype=self.component.dtype)
 
     loop = repeat(edges(hook), compute(compress, over="all"), until=unchanged)
 
@@ -133,8 +133,12 @@ def connected_components(graph: Graph, *, device: str = "auto", **options: Any) 
     """
     program = DirectedComponents if graph.directed else Components
     result = run(program, graph, device=device, **options)
-    roots = np.count_nonzero(result.component == np.arange(graph.num_vertices))
-    return result._attach(count=int(roots))
+
+    def count() -> int:
+        own = np.arange(graph.num_vertices, dtype=result.component.dtype)
+        return int(np.count_nonzero(result.component == own))
+
+    return result._attach(count=count)
 
 
 def verify(graph: Graph, result: Any) -> None:

@@ -12,7 +12,7 @@ from evener.engine.result import Result
 
 def only(result: Result, *names: str) -> Result:
     """The result with the fields that the algorithm promises, less those it only worked with."""
-    result._fields = {name: result._fields[name] for name in names}
+    result._fields = result._fields.only(*names)
     return result
 
 

@@ -3,11 +3,12 @@
 Method: delta-stepping (Meyer, Sanders: Δ-stepping: a parallelizable shortest path algorithm,
 J. Algorithms 2003). Vertices are relaxed in buckets of width ``delta``, nearest first.
 
-Parents are found once the distances stand, because writing them while relaxing races: first the
-smallest source index over *tight* arcs (distance + weight = distance) from a strictly nearer
-vertex, then, level by level, over tight arcs between vertices of equal distance, which zero
-weights make, and float weights too small to change a sum. Taking both at once could close a
-circle. Every run therefore gives the same tree.
+Parents are found from the distances, when they are first asked for: a pass over all arcs, half as
+much work again, and writing them while relaxing would race. First the smallest source index over
+*tight* arcs (distance + weight = distance) from a strictly nearer vertex, then, level by level,
+over tight arcs between vertices of equal distance, which zero weights make, and float weights too
+small to change a sum. Taking both at once could close a circle. Every run therefore gives the
+same tree.
 
 Encoding: distances add up in the graph's accumulator dtype (64 bits for integer weights) and are
 exported as floats, infinite where no path leads; ``parent`` is an index, -1 at a source and where
@@ -42,16 +43,73 @@ ARCS_A_BUCKET = 32  # see `bucket_width`
 
 
 class SSSP(Program):
-    """Shortest distances over positive integer weights: no two ends of a tight arc are level."""
+    """Shortest distances."""
 
     distance = Field(WEIGHT, merge="min", missing=math.inf)
-    parent = Field(VERTEX, merge="min", missing=-1)
     delta = Param(float64, 1.0)
 
     @functor
     def relax(src, dst, edge, s):
         reach = s.distance[src] + s.weight[edge]
         return atomic.min(s.distance, dst, reach) > reach
+
+    def start(self, source: Vertex):
+        self.distance[source] = 0
+        return [source]
+
+    loop = repeat(advance(relax), order=nearest(distance, delta))
+
+
+class NarrowSSSP(SSSP):
+    """The same in 32 bits, for integer weights so small that no path can overflow them."""
+
+    distance = Field(int32, merge="min", missing=math.inf)
+
+
+class CutoffSSSP(SSSP):
+    """The same up to a distance."""
+
+    cutoff = Param(float64, math.inf)
+
+    @functor
+    def relax(src, dst, edge, s):
+        reach = s.distance[src] + s.weight[edge]
+        if reach > s.cutoff:
+            return False
+        return atomic.min(s.distance, dst, reach) > reach
+
+
+class TargetSSSP(CutoffSSSP):
+    """The same up to the distance of one vertex, the best known of which bounds the search."""
+
+    goal = Param(int64, 0)
+    bound = Field(WEIGHT, merge="min", replicated=True)  # only that of the goal is ever lowered
+
+    @functor
+    def relax(src, dst, edge, s):
+        reach = s.distance[src] + s.weight[edge]
+        if reach > s.cutoff or reach > s.bound[s.goal]:
+            return False
+        if s.id[dst] == s.goal:
+            atomic.min(s.bound, s.goal, reach)
+        return atomic.min(s.distance, dst, reach) > reach
+
+    @functor
+    def forget(v, s):
+        if s.distance[v] > s.bound[s.goal]:  # found before the bound was
+            s.distance[v] = s.bound[s.id[v]]  # what an unreached vertex has
+
+    loop = (
+        repeat(advance(relax), order=nearest(SSSP.distance, SSSP.delta)),
+        compute(forget, over="all"),
+    )
+
+
+class Parents(Program):
+    """Parents over positive integer weights: no two ends of a tight arc are level."""
+
+    distance = Field(WEIGHT, merge="min")
+    parent = Field(VERTEX, merge="min", missing=-1)
 
     @functor
     def adopt(src, dst, edge, s):
@@ -62,18 +120,14 @@ class SSSP(Program):
             atomic.min(s.parent, dst, s.id[src])
         return False
 
-    def start(self, source: Vertex):
-        self.distance[source] = 0
-        return [source]
+    def start(self, found, source: Vertex):
+        self.distance[:] = found
 
-    loop = (
-        repeat(advance(relax), order=nearest(distance, delta)),
-        advance(adopt, over="all"),
-    )
+    loop = advance(adopt, over="all")
 
 
-class LevelSSSP(SSSP):
-    """The same for any weights: tight arcs may join vertices of equal distance."""
+class LevelParents(Parents):
+    """Parents for any weights: tight arcs may join vertices of equal distance."""
 
     steps = Field(int32, fill=NOT_ADOPTED, merge="min")  # level arcs since the last strict one
     parent = Field(VERTEX, merge="min", follows=steps, missing=-1)
@@ -110,57 +164,15 @@ class LevelSSSP(SSSP):
             atomic.min(s.parent, dst, s.id[src])
         return before > steps
 
-    def start(self, source: Vertex):
-        self.distance[source] = 0
+    def start(self, found, source: Vertex):
+        self.distance[:] = found
         self.steps[source] = 0
-        return [source]
 
-    find_parents = (
+    loop = (
         advance(adopt, over="all"),
         reduce(is_orphan, "max", into=orphans, over="all"),
         filter(may_adopt, over="all"),
         repeat(advance(adopt_level)),
-    )
-    loop = (repeat(advance(SSSP.relax), order=nearest(SSSP.distance, SSSP.delta)), *find_parents)
-
-
-class CutoffSSSP(LevelSSSP):
-    """The same up to a distance."""
-
-    cutoff = Param(float64, math.inf)
-
-    @functor
-    def relax(src, dst, edge, s):
-        reach = s.distance[src] + s.weight[edge]
-        if reach > s.cutoff:
-            return False
-        return atomic.min(s.distance, dst, reach) > reach
-
-
-class TargetSSSP(CutoffSSSP):
-    """The same up to the distance of one vertex, the best known of which bounds the search."""
-
-    goal = Param(int64, 0)
-    bound = Field(WEIGHT, merge="min", replicated=True)  # only that of the goal is ever lowered
-
-    @functor
-    def relax(src, dst, edge, s):
-        reach = s.distance[src] + s.weight[edge]
-        if reach > s.cutoff or reach > s.bound[s.goal]:
-            return False
-        if s.id[dst] == s.goal:
-            atomic.min(s.bound, s.goal, reach)
-        return atomic.min(s.distance, dst, reach) > reach
-
-    @functor
-    def forget(v, s):
-        if s.distance[v] > s.bound[s.goal]:  # found before the bound was
-            s.distance[v] = s.bound[s.id[v]]  # what an unreached vertex has
-
-    loop = (
-        repeat(advance(relax), order=nearest(SSSP.distance, SSSP.delta)),
-        compute(forget, over="all"),
-        *LevelSSSP.find_parents,
     )
 
 
@@ -196,7 +208,7 @@ def sssp(
     -------
     Result
         ``distance`` (float, infinite where unreached) and ``parent`` (an index, -1 at a source
-        and where unreached).
+        and where unreached; found when first asked for).
 
     Examples
     --------
@@ -213,10 +225,9 @@ def sssp(
         raise GraphError(f"delta is {delta!r}; it must be above 0 and finite.")
     integers = graph.weights.dtype.kind == "i"
     parameters: dict[str, Any] = {"source": source, "delta": width}
-    if integers and spread.low > 0 and target is None and cutoff is None:
-        return run(SSSP, graph, device=device, **parameters, **options)
-    parameters["horizon"] = 2.0**63 if integers else math.inf
-    program: type[Program] = LevelSSSP
+    program: type[Program] = SSSP
+    if integers and graph.num_vertices * int(spread.high) < 2**31 - 1:
+        program = NarrowSSSP
     if cutoff is not None:
         program, parameters["cutoff"] = CutoffSSSP, number(cutoff, "cutoff", 0)
     if target is not None:
@@ -224,8 +235,20 @@ def sssp(
         if np.any(np.equal(graph.index_of(source), parameters["goal"])):
             program, parameters["cutoff"] = CutoffSSSP, 0.0
             del parameters["goal"]
-    result = run(program, graph, device=device, **parameters, **options)
-    return only(result, "distance", "parent")
+    result = only(run(program, graph, device=device, **parameters, **options), "distance")
+    distance = result._fields.maker("distance").array
+
+    def parents() -> np.ndarray:
+        given: dict[str, Any] = {"source": source, "found": distance}
+        if distance.dtype == int32:  # what is unreached must stay so in 64 bits
+            given["found"] = distance.astype(int64)
+            given["found"][distance == np.iinfo(int32).max] = np.iinfo(int64).max
+        finder: type[Program] = Parents
+        if not integers or spread.low == 0:
+            finder, given["horizon"] = LevelParents, 2.0**63 if integers else math.inf
+        return run(finder, graph, device=device, **given, **options).parent
+
+    return result._set_field("parent", parents, holds_vertices=True)
 
 
 def bucket_width(graph: Graph) -> float:

@@ -235,6 +235,26 @@ def _overload_doze():
 
 
 @intrinsic
+def _prefetch(typing: Any, array: Any, index: Any) -> Any:
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        position = context.cast(builder, args[1], sig.args[1], types.intp)
+        pointer = _pointer(context, builder, sig.args[0], args[0], position)
+        byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
+        fetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        read, keep, data = word(0), word(3), word(1)
+        builder.call(fetch, [builder.bitcast(pointer, byte), read, keep, data])
+        return context.get_dummy_value()
+
+    return signature(types.none, array, index), generate
+
+
+@overload(sync.prefetch)
+def _overload_prefetch(array, index):
+    return lambda array, index: _prefetch(array, index)  # type: ignore[call-arg]
+
+
+@intrinsic
 def _cycles(typing: Any) -> Any:
     def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         kind = ir.FunctionType(ir.IntType(64), [])

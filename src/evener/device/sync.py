@@ -53,6 +53,10 @@ def give_way() -> None:
     """Let the system run another thread on this core."""
 
 
+def prefetch(array: Any, index: Any) -> None:
+    """Tell the processor that an element will be read soon."""
+
+
 def cycles() -> int:
     """A clock that only counts up, in units that the host works out afterwards."""
     return time.perf_counter_ns()

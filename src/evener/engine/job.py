@@ -6,6 +6,7 @@ A device reads the declaration and the graph, changes the arrays of `Job.fields`
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,6 +30,7 @@ class Job:
     scalars: dict[str, Any] = field(default_factory=dict)
     stats: dict[str, Any] = field(default_factory=dict)
     trace: list[dict[str, Any]] = field(default_factory=list)
+    make_trace: Callable[[], list[dict[str, Any]]] | None = None  # instead, when somebody looks
 
     @property
     def declaration(self) -> Declaration:

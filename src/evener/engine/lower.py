@@ -97,7 +97,7 @@ class _Writer:
             "Team": frontier_module.Team, "Frontier": frontier_module.Frontier,
             "Adjacency": frontier_module.Adjacency,
             "advance": advance_module.advance, "fill_all": advance_module.fill_all,
-            "nearest": nearest_module.nearest,
+            "nearest": nearest_module.nearest, "Pool": nearest_module.Pool,
             "filter_": vertices_module.filter, "compute": vertices_module.compute,
             "gather": gather_module.gather, "gather_at_once": gather_module.gather_at_once,
             "gather_all": gather_module.gather_all, "sum_up": gather_module.sum_up,
@@ -405,9 +405,12 @@ class _Writer:
         self.put(f"s = {self.state('weight_out')}")
         self.put("members, clock = current.info[0], cycles()")
         self.put(
-            f"rounds, calls = nearest(team, out, f_{advance.functor}, {where}, s, field_{at}, "
-            f"1.0 / {self.limit(stage.order.delta)}, current, ordered[0], ordered[1])"
+            f"rounds, calls, full = nearest(team, out, f_{advance.functor}, {where}, s, "
+            f"field_{at}, 1.0 / {self.limit(stage.order.delta)}, current, ordered[0], ordered[1], "
+            "Pool(ordered[2][thread], ordered[3][thread], ordered[4][thread], "
+            "ordered[5][thread], ordered[6][thread]))"
         )
+        self.put("if full: return True")
         self.put("note(team, trace, row, rounds, members, calls, False, clock)")
         self.put("row += 1")
 

@@ -19,15 +19,16 @@ from evener.engine.job import Job, field_dtype
 from evener.engine.lower import Kernel, lower, pulls
 from evener.errors import MemoryBudgetError
 from evener.graph.csr import Graph
+from evener.operators import nearest
 from evener.operators.frontier import ALL, BUFFER, EDGES, FORM, INFO_WORDS, SIZE
 from evener.operators.gather import CHUNK
-from evener.operators.nearest import SHARED_WORDS
 from evener.programs.fields import neutral
 from evener.programs.stages import Backwards, Gather, Repeat, walk
 
 TRACE_ROWS = 1 << 14
 OFFERED = ("weight", "id", "degree", "superstep", "num_vertices", "changed")
 _NORESERVE = 0x4000  # Linux: pages that are never touched need no memory
+_BUCKET_FACTOR = 4  # buckets may hold so many times the arcs at one time
 _RECORD_FACTOR = 64  # recorded frontiers may hold so many times the vertices
 
 
@@ -50,7 +51,8 @@ def execute(job: Job, threads: int, direction: str = "auto") -> None:
     stopped = run_together(plan.worker, threads, sync, *arguments)
     if stopped:
         raise MemoryBudgetError(
-            f"{job.declaration.name} records more frontiers than there is room for."
+            f"{job.declaration.name} keeps more vertices in buckets or recorded frontiers than "
+            "there is room for."
         )
     _collect(job, arguments, threads, time.perf_counter() - started)
 
@@ -153,13 +155,31 @@ def _arguments(job: Job, plan: _Plan, threads: int) -> tuple[Any, ...]:
         (*totals, np.empty(0)),
         (*copies, np.empty(0)),
         (*sums, np.empty(0)),
-        (np.zeros(SHARED_WORDS, np.int64), _room(4 * graph.num_edges + n if ordered else 0, ids)),
+        _buckets(graph, ids, threads if ordered else 0),
         (
             _room(_RECORD_FACTOR * n if replays else 0, ids),
             _room(_RECORD_FACTOR * n + 2 if replays else 2, np.dtype(np.int64)),
         ),
         np.zeros((TRACE_ROWS + 1, 5 + threads), np.int64),
     )
+
+
+def _buckets(graph: Graph, ids: np.dtype, threads: int) -> tuple[np.ndarray, ...]:
+    """What `nearest` works with: shared words, the shared bucket, a pool for each thread."""
+    entries = _BUCKET_FACTOR * (graph.num_edges + graph.num_vertices) if threads else 0
+    # Each bucket has one chunk that is not full, and a vertex finds one for each of its arcs.
+    buckets = min(nearest.MAX_BUCKETS, entries)
+    chunks = entries // nearest.CHUNK + buckets + int(graph.degrees.max(initial=0)) + 2
+    words = np.dtype(np.uint64)
+
+    def rows(length: int, dtype: np.dtype) -> np.ndarray:
+        return _room(threads * length, dtype).reshape(threads, length)
+
+    return (
+        np.zeros(nearest.SHARED_WORDS, np.int64), _room(entries, ids),
+        rows(chunks * nearest.CHUNK, ids), rows(chunks, words), rows(chunks, words),
+        rows(nearest.MAX_BUCKETS, words), rows(nearest.TOP_WORDS, words),
+    )  # fmt: skip
 
 
 def _room(length: int, dtype: np.dtype) -> np.ndarray:
@@ -209,11 +229,16 @@ def _collect(job: Job, arguments: tuple[Any, ...], threads: int, seconds: float)
     total = max(1, int(rows[:, 4].sum()))
     job.stats["supersteps"] = taken
     job.stats["edges"] = int(calls.sum())
-    job.trace += [
-        {
-            "superstep": int(row[0]), "frontier": int(row[1]), "edges": int(count),
-            "direction": "pull" if row[3] else "push",
-            "seconds": seconds * float(row[4]) / total,
-        }
-        for row, count in zip(rows, calls, strict=True)
-    ]  # fmt: skip
+    kept = rows[:, :5].copy()  # the rest of the table may go
+
+    def make() -> list[dict[str, Any]]:
+        return [
+            {
+                "superstep": int(row[0]), "frontier": int(row[1]), "edges": int(count),
+                "direction": "pull" if row[3] else "push",
+                "seconds": seconds * float(row[4]) / total,
+            }
+            for row, count in zip(kept, calls, strict=True)
+        ]  # fmt: skip
+
+    job.make_trace = make

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import html
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from evener.engine.columns import Columns
 from evener.engine.job import Job
 from evener.engine.trace import Trace
 from evener.errors import EvenerError, GraphError, ProgramError
@@ -50,7 +52,7 @@ class Result:
         self,
         name: str,
         graph: Graph,
-        fields: dict[str, np.ndarray],
+        fields: Mapping[str, Any],
         *,
         holds_vertices: set[str] | frozenset[str] = frozenset(),
         stats: dict[str, Any] | None = None,
@@ -59,7 +61,7 @@ class Result:
         untouched: dict[str, Any] | None = None,
     ):
         self._name = name
-        self._fields = fields
+        self._fields = Columns(fields)
         self._holds_vertices = set(holds_vertices)
         self._reasons = reasons or []
         self._untouched = untouched or {}  # what a field shows where the run wrote nothing
@@ -72,13 +74,16 @@ class Result:
     def _of(cls, job: Job, reasons: list[str]) -> Result:
         """The result of a job that ran."""
         d = job.declaration
-        fields = {name: export(d.fields[name], array) for name, array in job.fields.items()}
+        fields = {
+            name: array if d.fields[name].missing is None else Export(d.fields[name], array)
+            for name, array in job.fields.items()
+        }
         vertices = {name for name, field in d.fields.items() if field.dtype is VERTEX}
         untouched = {
             name: field.initial(job.fields[name].dtype) if field.missing is None else field.missing
             for name, field in d.fields.items()
         }
-        trace = Trace(d.name, str(job.stats.get("device", "?")), job.trace)
+        trace = Trace(d.name, str(job.stats.get("device", "?")), job.make_trace or job.trace)
         return cls(
             d.name, job.graph, fields, holds_vertices=vertices, stats=job.stats, trace=trace,
             reasons=reasons, untouched=untouched,
@@ -87,12 +92,12 @@ class Result:
     # ---- what algorithms add --------------------------------------------------------------
 
     def _attach(self, **extra: Any) -> Result:
-        """Add attributes that are not arrays of the vertices; returns the result itself."""
+        """Add attributes that are not arrays of the vertices, or what makes them; returns self."""
         self._extra.update(extra)
         return self
 
-    def _set_field(self, name: str, array: np.ndarray, *, holds_vertices: bool = False) -> Result:
-        """Replace or add an array of the vertices; returns the result itself."""
+    def _set_field(self, name: str, array: Any, *, holds_vertices: bool = False) -> Result:
+        """Replace or add an array of the vertices, or what makes it when asked; returns self."""
         self._fields[name] = array
         (self._holds_vertices.add if holds_vertices else self._holds_vertices.discard)(name)
         return self
@@ -104,9 +109,16 @@ class Result:
             if name in self._fields:
                 return self._fields[name]
             if name in self._extra:
-                return self._extra[name]
+                value = self._extra[name]
+                if callable(value):
+                    value = self._extra[name] = value()
+                return value
         has = ", ".join([*self.__dict__.get("_fields", ()), *self.__dict__.get("_extra", ())])
         raise AttributeError(f"the result has no {name!r}; it has {has or 'no fields'}.")
+
+    def __getstate__(self) -> dict[str, Any]:
+        made = {name: getattr(self, name) for name in self._extra}  # functions do not travel
+        return {**self.__dict__, "_extra": made}
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self._fields, *self._extra})
@@ -259,9 +271,8 @@ class Result:
         return lines
 
     def __repr__(self) -> str:
-        fields = [f"{name} {array.dtype}" for name, array in self._fields.items()]
-        extra = [f"{name} {value!r}" for name, value in self._extra.items()]
-        what = ", ".join([*fields, *extra]) or "no fields"
+        extra = [f"{name} {getattr(self, name)!r}" for name in self._extra]
+        what = ", ".join([*self._fields, *extra]) or "no fields"
         n, device = self.graph.num_vertices, self.stats.get("device", "?")
         return f"Result({self._name} on {device}: {what}; {n:,} vertices)"
 
@@ -275,24 +286,31 @@ class Result:
         return f"<table><caption>{html.escape(repr(self))}</caption><tr>{cells}</tr>{rows}</table>"
 
 
-def export(declared: Field, array: np.ndarray) -> np.ndarray:
-    """The array that users see: ``missing`` where the value is still the initial one.
+class Export(NamedTuple):
+    """Makes the array that users see: ``missing`` where the value is still the initial one.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from evener.engine.result import export
+    >>> from evener.engine.result import Export
     >>> from evener.programs import Field
-    >>> export(Field(np.int64, merge="min", missing=np.inf), np.array([3, 2**63 - 1])).tolist()
+    >>> Export(Field(np.int64, merge="min", missing=np.inf), np.array([3, 2**63 - 1]))().tolist()
     [3.0, inf]
     """
-    if declared.missing is None:
-        return array
-    initial = declared.initial(array.dtype)
-    unset = np.isnan(array) if initial != initial else array == initial
-    if array.dtype.kind in "iub" and isinstance(declared.missing, float):
-        array = array.astype(np.float64)
-    return np.where(unset, array.dtype.type(declared.missing), array)
+
+    declared: Field
+    array: np.ndarray
+
+    def __call__(self) -> np.ndarray:
+        """The array for users."""
+        array, missing = self.array, self.declared.missing
+        if missing is None:
+            return array
+        initial = self.declared.initial(array.dtype)
+        unset = np.isnan(array) if initial != initial else array == initial
+        if array.dtype.kind in "iub" and isinstance(missing, float):
+            array = array.astype(np.float64)
+        return np.where(unset, array.dtype.type(missing), array)
 
 
 def _series(name: str, labels: np.ndarray, absent: np.ndarray) -> polars.Series:

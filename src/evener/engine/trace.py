@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +24,23 @@ class Trace(Sequence[dict[str, Any]]):
     >>> trace.to_chrome(tmp_path / "trace.json")
     """
 
-    def __init__(self, program: str, device: str, rows: list[dict[str, Any]]):
-        self.program, self.device, self.rows = program, device, rows
+    def __init__(
+        self,
+        program: str,
+        device: str,
+        rows: list[dict[str, Any]] | Callable[[], list[dict[str, Any]]],
+    ):
+        self.program, self.device, self._rows = program, device, rows
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """The rows; thousands of dictionaries are made only when somebody looks."""
+        if callable(self._rows):
+            self._rows = self._rows()
+        return self._rows
+
+    def __reduce__(self) -> Any:
+        return Trace, (self.program, self.device, self.rows)
 
     def __len__(self) -> int:
         return len(self.rows)

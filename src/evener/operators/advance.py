@@ -29,6 +29,7 @@ from evener.operators.frontier import (
     flush,
     grain,
     has_bit,
+    look_ahead,
     member,
     to_bits,
     to_queue,
@@ -128,6 +129,7 @@ def _push(team, out, f, where, s, current, following, marks, stamp, exact):
     first = claim(team.sync, amount)
     while first < size:
         for i in range(first, min(first + amount, size)):
+            look_ahead(out, current, i, size)
             u = member(current, i)
             e = np.uint64(out.indptr[u])
             stop = np.uint64(out.indptr[np.uint64(u) + _U1])

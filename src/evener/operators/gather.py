@@ -16,7 +16,17 @@ import numpy as np
 
 from evener.device import atomic, compiled
 from evener.device.sync import barrier, claim
-from evener.operators.frontier import SIZE, WORDS, append, empty, flush, grain, member, to_queue
+from evener.operators.frontier import (
+    SIZE,
+    WORDS,
+    append,
+    empty,
+    flush,
+    grain,
+    look_ahead,
+    member,
+    to_queue,
+)
 
 CHUNK = 128  # vertices of one claim, and of one partial sum, where all vertices gather
 
@@ -60,6 +70,7 @@ def gather(team, into, f, combine, apply, neutral, t, current, following, totals
     first = claim(team.sync, amount)
     while first < size:
         for i in range(first, min(first + amount, size)):
+            look_ahead(into, current, i, size)
             v = member(current, i)
             calls += _arcs(into, v)
             if neutral is not None or _arcs(into, v) > 0:
@@ -92,6 +103,7 @@ def gather_at_once(team, into, f, combine, apply, neutral, t, current, following
     first = claim(team.sync, amount)
     while first < size:
         for i in range(first, min(first + amount, size)):
+            look_ahead(into, current, i, size)
             v = member(current, i)
             calls += _arcs(into, v)
             if neutral is None and _arcs(into, v) == 0:
