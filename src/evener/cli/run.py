@@ -10,7 +10,7 @@ from evener.cli.graphs import GRAPH_HELP, Loaded, read_decided
 from evener.cli.options import add_options, given_options
 from evener.cli.output import print_fields, print_json, print_table
 from evener.cli.parser import Parser, add_direction, add_json, new_command
-from evener.cli.results import check_table, highlights, write_table, write_trace
+from evener.cli.results import check_table, edges_traversed, highlights, write_table, write_trace
 from evener.cli.targets import TARGET_HELP, find_target
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace) -> None:
     facts = {
         "algorithm": target.name,
         "parameters": {name: _for_json(value) for name, value in parameters.items()},
-        **describe_run(loaded, result, arguments.graph),
+        **describe_run(loaded, result, arguments.graph, from_source=target.from_source),
         "output": arguments.output,
         "trace": arguments.trace,
     }
@@ -79,8 +79,10 @@ def run(arguments: argparse.Namespace) -> None:
         print_table(top.columns, [[show(value) for value in row] for row in top.iter_rows()])
 
 
-def describe_run(loaded: Loaded, result: Result, path: str) -> dict[str, Any]:
-    """What ``evener run --json`` says about a run.
+def describe_run(
+    loaded: Loaded, result: Result, path: str, *, from_source: bool = False
+) -> dict[str, Any]:
+    """What ``evener run --json`` says about a run; ``from_source`` as in `edges_traversed`.
 
     Examples
     --------
@@ -89,14 +91,14 @@ def describe_run(loaded: Loaded, result: Result, path: str) -> dict[str, Any]:
     >>> from evener.cli.run import describe_run
     >>> loaded = read_graph("path:num_vertices=4")
     >>> describe_run(loaded, ev.bfs(loaded.graph, 0, device="python"), "path")["edges"]
-    6
+    3
     """
     graph, stats = loaded.graph, result.stats
     seconds = {"load": loaded.seconds}
     for what in ("setup", "compile", "run"):
         seconds[what] = stats.get(f"{what}_seconds", 0.0)
-    edges = stats.get("edges")
-    rate = edges / seconds["run"] if edges and seconds["run"] > 0 else None
+    edges, arcs = stats.get("edges"), edges_traversed(result, from_source=from_source)
+    timed = seconds["run"] > 0
     facts = {
         "graph": {
             "path": path,
@@ -108,7 +110,9 @@ def describe_run(loaded: Loaded, result: Result, path: str) -> dict[str, Any]:
         "threads": stats.get("threads"),
         "supersteps": stats.get("supersteps"),
         "edges": edges,
-        "edges_per_second": rate,
+        "edges_per_second": edges / seconds["run"] if edges is not None and timed else None,
+        "edges_traversed": arcs,
+        "teps": arcs / seconds["run"] if timed else None,
         "seconds": seconds,
     }
     if "converged" in stats:
@@ -205,9 +209,11 @@ def _for_people(facts: dict[str, Any]) -> dict[str, str]:
         "edges": "-" if facts["edges"] is None else f"{facts['edges']:,} visited",
     }
     if facts["edges_per_second"] is not None:
-        fields["edges"] += f", {show_rate(facts['edges_per_second'])} million a second (TEPS)"
+        fields["edges"] += f", {show_rate(facts['edges_per_second'])} million a second"
+    if facts["teps"] is not None:
+        fields["TEPS"] = f"{show_rate(facts['teps'])} million"
     known = {"algorithm", "parameters", "graph", "device", "threads", "supersteps", "edges",
-             "edges_per_second", "seconds", "output", "trace"}  # fmt: skip
+             "edges_per_second", "edges_traversed", "teps", "seconds", "output", "trace"}  # fmt: skip
     for name, value in facts.items():
         if name not in known:
             fields[name] = ("yes" if value else "no") if isinstance(value, bool) else show(value)

@@ -33,6 +33,11 @@ class Target(NamedTuple):
     options: list[Option]
     call: Callable[..., Any]
 
+    @property
+    def from_source(self) -> bool:
+        """Whether it starts from vertices that must be given, and so may not reach all."""
+        return any(option.required and "SomeLabels" in option.kinds for option in self.options)
+
 
 def find_target(text: str) -> Target:
     """The algorithm or program that a name stands for.

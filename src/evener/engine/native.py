@@ -211,7 +211,7 @@ def _collect(job: Job, arguments: tuple[Any, ...], threads: int, seconds: float)
     calls = rows[:, 5:].sum(axis=1)
     total = max(1, int(rows[:, 4].sum()))
     job.stats["supersteps"] = taken
-    job.stats["edges"] = int(calls.sum())
+    job.stats["edges"] = int(trace[0, 5:].sum())
     job.trace += [
         {
             "superstep": int(row[0]), "frontier": int(row[1]), "edges": int(count),
