@@ -302,6 +302,12 @@ def test_teps_counts_the_arcs_of_what_was_reached(facts, tmp_path):
     assert report["edges_traversed"] == 4 * report["supersteps"]
 
 
+def test_edges_are_counted_alike_in_and_out_of_loops(facts):
+    for words in (["cc"], ["sssp", "--source", "3"], ["pagerank"]):
+        counts = {facts(*words, RMAT, "--device", d)["edges"] for d in ("python", "cpu:1")}
+        assert len(counts) == 1
+
+
 def test_top_of_components_is_the_largest(facts, tmp_path):
     graph = ev.Graph.from_edges([5, 6, 1], [6, 7, 2], labels=list("abcdefgh"))
     graph.save(tmp_path / "g.evg")

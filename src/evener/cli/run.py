@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from evener.cli.graphs import GRAPH_HELP, Loaded, read_decided
@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.json:
         print_json({**facts, "top": _rows(top)})
         return
-    print_fields(_for_people(facts))
+    print_fields(_for_people(facts, result._extra))
     if len(top):
         print()
         print_table(top.columns, [[show(value) for value in row] for row in top.iter_rows()])
@@ -194,7 +194,7 @@ def _count(text: str) -> int:
     return int(text)
 
 
-def _for_people(facts: dict[str, Any]) -> dict[str, str]:
+def _for_people(facts: dict[str, Any], extra: Iterable[str]) -> dict[str, str]:
     graph, seconds = facts["graph"], facts["seconds"]
     kind = "directed" if graph["directed"] else "undirected"
     parameters = ", ".join(f"{name}={value}" for name, value in facts["parameters"].items())
@@ -212,11 +212,9 @@ def _for_people(facts: dict[str, Any]) -> dict[str, str]:
         fields["edges"] += f", {show_rate(facts['edges_per_second'])} million a second"
     if facts["teps"] is not None:
         fields["TEPS"] = f"{show_rate(facts['teps'])} million"
-    known = {"algorithm", "parameters", "graph", "device", "threads", "supersteps", "edges",
-             "edges_per_second", "edges_traversed", "teps", "seconds", "output", "trace"}  # fmt: skip
-    for name, value in facts.items():
-        if name not in known:
-            fields[name] = ("yes" if value else "no") if isinstance(value, bool) else show(value)
+    if "converged" in facts:
+        fields["converged"] = "yes" if facts["converged"] else "no"
+    fields |= {name: show(facts[name]) for name in extra}
     written = [path for path in (facts["output"], facts["trace"]) if path]
     if written:
         fields["written"] = ", ".join(written)
