@@ -18,6 +18,7 @@ from evener.cli.options import options_of_function, read_labels
 from evener.cli.warm import example_graphs
 from evener.device.cache import cache_folder
 from test_cli import assert_one_error
+from test_progress import run_on_terminal
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 RMAT = "rmat:scale=6,seed=1,weights=1-9"
@@ -338,6 +339,19 @@ def test_not_converged_is_a_warning(run):
     assert err.startswith("evener: warning: pagerank did not converge")
     assert err.count("\n") == 1
     assert "converged   no" in out
+
+
+def test_long_runs_show_progress():
+    program = """
+        from evener import progress
+        from evener.cli import main
+        progress._SHOW_AFTER_SECONDS = 0.05
+        main(["run", "pagerank", "rmat:scale=11,seed=1", "--device", "python", "--json"])
+    """
+    code, out, err = run_on_terminal(program)
+    assert code == 0
+    assert json.loads(out)["device"] == "python"
+    assert "running" in err
 
 
 # ---- files ----------------------------------------------------------------------------------
