@@ -14,7 +14,7 @@ $(INSTALLED): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
 	touch $@
 
-demo: $(INSTALLED)  ## generate, save, convert and inspect graphs
+demo: $(INSTALLED)  ## make a graph, save and load it, run four algorithms
 	$(BIN)/python examples/demo.py
 
 test: $(INSTALLED)  ## all tests but the long matrices

@@ -16,7 +16,7 @@ from evener.graph import generate
 from evener.graph.files import evg
 from test_progress import run_on_terminal
 
-COMMANDS = ("info", "convert", "generate", "devices")
+COMMANDS = ("run", "info", "convert", "generate", "devices", "warm")
 
 
 @pytest.fixture
@@ -115,7 +115,7 @@ def test_help_imports_nothing_heavy():
     ("words", "say"),
     [
         ((), "COMMAND"),
-        (("run", "bfs", "x.evg"), "'run'"),
+        (("fly", "bfs", "x.evg"), "'fly'"),
         (("info",), "GRAPH"),
         (("info", "a", "b"), "b"),
         (("info", "x.mtx", "--directed", "--undirected"), "not allowed with"),

@@ -201,6 +201,24 @@ def test_what_does_not_change_the_code_keeps_the_fingerprint(old, new):
     assert fingerprint_of(SOURCE.replace(old, new)) == fingerprint_of(SOURCE)
 
 
+def test_fingerprints_do_not_depend_on_the_order_of_sets():
+    program = (
+        "from evener.device import cache, compiled\n"
+        "@compiled(fastmath={'nsz', 'reassoc', 'contract', 'arcp'})\n"
+        "def helper(x):\n    return x in {'one', 'two', 'three', 'four'}\n"
+        "def function(x):\n    return helper(x)\n"
+        "print(cache.fingerprint(function))"
+    )
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, check=True,
+            env={**os.environ, "PYTHONHASHSEED": str(seed)},
+        ).stdout
+        for seed in range(4)
+    }  # fmt: skip
+    assert len(found) == 1
+
+
 def test_fingerprints_of_functions_that_call_each_other():
     source = """
         def ping(x):

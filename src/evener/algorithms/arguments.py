@@ -13,6 +13,12 @@ import numpy as np
 from evener.errors import GraphError
 from evener.graph.csr import Graph
 
+# What callers may hand over, in the words of the signatures. To Python they are anything; the
+# command line makes its options of them (`evener.cli.options`).
+Label = Any  # one vertex
+SomeLabels = Any  # a vertex, or several
+VertexValues = Any  # a number for all vertices, a mapping of labels to numbers, or an array
+
 
 class Spread(NamedTuple):
     """Smallest, mean and largest weight; not-a-number if one weight is."""

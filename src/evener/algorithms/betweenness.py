@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy import float64, int32, int64
 
-from evener.algorithms.arguments import whole
+from evener.algorithms.arguments import SomeLabels, whole
 from evener.algorithms.outcome import only
 from evener.device import atomic
 from evener.engine.run import run
@@ -180,7 +180,7 @@ class DirectedBetweenness(Betweenness):
 def betweenness(
     graph: Graph,
     *,
-    sources: Any = None,
+    sources: int | SomeLabels | None = None,
     normalized: bool = True,
     seed: int = 0,
     device: str = "auto",

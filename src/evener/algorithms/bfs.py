@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy import int32, int64
 
-from evener.algorithms.arguments import one_vertex, whole
+from evener.algorithms.arguments import Label, SomeLabels, one_vertex, whole
 from evener.device import atomic
 from evener.engine.run import run
 from evener.graph.csr import Graph
@@ -82,9 +82,9 @@ class BoundedBFS(BFS):
 
 def bfs(
     graph: Graph,
-    source: Any,
+    source: SomeLabels,
     *,
-    target: Any = None,
+    target: Label = None,
     cutoff: int | None = None,
     device: str = "auto",
     **options: Any,

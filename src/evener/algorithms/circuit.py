@@ -23,6 +23,8 @@ import numpy as np
 from numpy import float64, int64
 
 from evener.algorithms.arguments import (
+    Label,
+    VertexValues,
     number,
     positive_spread,
     sums_of_in_weights,
@@ -85,9 +87,9 @@ class Circuit(Program):
 
 def circuit(
     graph: Graph,
-    fixed: Mapping[Any, float],
+    fixed: Mapping[Label, float],
     *,
-    initial: Any = None,
+    initial: VertexValues = None,
     tol: float = 1e-6,
     max_iterations: int = 1000,
     device: str = "auto",

@@ -23,6 +23,7 @@ import numpy as np
 from numpy import float64, int64
 
 from evener.algorithms.arguments import (
+    VertexValues,
     number,
     positive_spread,
     sums_of_in_weights,
@@ -81,7 +82,7 @@ class Heat(Program):
 
 def heat(
     graph: Graph,
-    initial: Any,
+    initial: VertexValues,
     *,
     step: float | str = "auto",
     tol: float = 1e-6,

@@ -23,6 +23,7 @@ import numpy as np
 from numpy import bool_, float64, int64
 
 from evener.algorithms.arguments import (
+    VertexValues,
     number,
     spread_of_weights,
     values_of_vertices,
@@ -83,7 +84,7 @@ class Neural(Program):
 def neural(
     graph: Graph,
     *,
-    initial: Any = 1.0,
+    initial: VertexValues = 1.0,
     tol: float = 1e-6,
     max_iterations: int = 1000,
     device: str = "auto",

@@ -21,6 +21,7 @@ import numpy as np
 from numpy import float32, float64, int64
 
 from evener.algorithms.arguments import (
+    VertexValues,
     number,
     positive_spread,
     values_of_vertices,
@@ -34,6 +35,8 @@ from evener.programs import Field, Param, Program, Scalar, functor
 from evener.programs.stages import gather, reduce, repeat
 
 if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
     from evener.engine.result import Result
 
 
@@ -202,9 +205,9 @@ def pagerank(
     damping: float = 0.85,
     tol: float = 1e-6,
     max_iterations: int = 100,
-    personalization: Any = None,
+    personalization: VertexValues = None,
     weighted: bool = False,
-    dtype: Any = float64,
+    dtype: DTypeLike = float64,
     device: str = "auto",
     **options: Any,
 ) -> Result:

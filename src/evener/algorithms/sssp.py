@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy import float64, int32, int64
 
-from evener.algorithms.arguments import number, one_vertex, positive_spread
+from evener.algorithms.arguments import Label, SomeLabels, number, one_vertex, positive_spread
 from evener.algorithms.outcome import only
 from evener.device import atomic
 from evener.engine.run import run
@@ -178,10 +178,10 @@ class LevelParents(Parents):
 
 def sssp(
     graph: Graph,
-    source: Any,
+    source: SomeLabels,
     *,
     delta: float | str = "auto",
-    target: Any = None,
+    target: Label = None,
     cutoff: float | None = None,
     device: str = "auto",
     **options: Any,

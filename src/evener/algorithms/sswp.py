@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy import float64
 
-from evener.algorithms.arguments import positive_spread
+from evener.algorithms.arguments import SomeLabels, positive_spread
 from evener.device import atomic
 from evener.engine.run import run
 from evener.graph.csr import Graph
@@ -48,7 +48,7 @@ class SSWP(Program):
     loop = repeat(advance(widen))
 
 
-def sswp(graph: Graph, source: Any, *, device: str = "auto", **options: Any) -> Result:
+def sswp(graph: Graph, source: SomeLabels, *, device: str = "auto", **options: Any) -> Result:
     """The width of the widest path from any of the sources to every vertex.
 
     Parameters

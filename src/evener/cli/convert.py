@@ -6,10 +6,9 @@ import argparse
 import time
 from typing import Any
 
-from evener.cli.graphs import GRAPH_HELP, Loaded, check_output, read_graph
+from evener.cli.graphs import GRAPH_HELP, Loaded, check_output, read_decided
 from evener.cli.output import print_json
 from evener.cli.parser import add_direction, add_json, new_command
-from evener.errors import GraphError
 
 
 def add_command(commands: Any) -> None:
@@ -30,18 +29,10 @@ def add_command(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Load, save and say so in one line."""
-    from evener.graph.files import UnknownDirectionError
-
     check_output(arguments.out, arguments.to)
-    try:
-        loaded = read_graph(
-            arguments.graph, directed=arguments.directed, format=arguments.format, verify=True
-        )
-    except UnknownDirectionError:
-        raise GraphError(
-            f"{arguments.graph} does not say whether the graph is directed; add --directed or "
-            "--undirected."
-        ) from None
+    loaded = read_decided(
+        arguments.graph, directed=arguments.directed, format=arguments.format, verify=True
+    )
     write_graph(loaded, arguments.out, arguments.to, arguments.json, "loaded")
 
 

@@ -65,11 +65,11 @@ def run(arguments: argparse.Namespace) -> None:
 def _add_kind(kinds: Any, kind: str, generator: Callable[..., Any]) -> None:
     summary, about = read_docstring(generator)
     example = f"  evener generate {kind} {kind}.evg {_EXAMPLES.get(kind, _ANY_EXAMPLE)}"
-    parser = new_command(kinds, kind, run, _plain(summary), example)
+    parser = new_command(kinds, kind, run, plain_sentence(summary), example)
     parser.add_argument("out", metavar="OUT", help="the file to write; its suffix says the format")
     parameters = inspect.signature(generator).parameters
     for name, parameter in parameters.items():
-        text = _COMMON.get(name) or _plain(about.get(name, ""))
+        text = _COMMON.get(name) or plain_sentence(about.get(name, ""))
         _add_option(parser, name, parameter, text)
     parser.add_argument("--to", metavar="F", help="format of OUT, if not by suffix")
     add_json(parser)
@@ -136,6 +136,6 @@ def read_docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
     return lines[0], about
 
 
-def _plain(text: str) -> str:
+def plain_sentence(text: str) -> str:
     """A sentence of a docstring as help: no backquotes, no full stop, no capital."""
     return text[:1].lower() + text[1:].replace("`", "").removesuffix(".")

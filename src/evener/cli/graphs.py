@@ -49,6 +49,20 @@ def read_graph(
     return Loaded(graph, time.perf_counter() - started)
 
 
+def read_decided(
+    text: str, *, directed: bool | None = None, format: str | None = None, verify: bool = False
+) -> Loaded:
+    """As `read_graph`, where a file that leaves its direction open needs an option to say it."""
+    from evener.graph.files import UnknownDirectionError
+
+    try:
+        return read_graph(text, directed=directed, format=format, verify=verify)
+    except UnknownDirectionError:
+        raise GraphError(
+            f"{text} does not say whether the graph is directed; add --directed or --undirected."
+        ) from None
+
+
 def format_name(text: str, format: str | None) -> str:
     """The name of the format in which a GRAPH was read.
 

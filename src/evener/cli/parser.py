@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 Run = Callable[[argparse.Namespace], None]
@@ -12,7 +12,7 @@ Run = Callable[[argparse.Namespace], None]
 _EXAMPLE = """\
 example:
   evener generate rmat kron.evg --scale 16 --seed 1
-  evener info kron.evg
+  evener run bfs kron.evg --source 0
   evener convert kron.evg kron.mtx
 """
 
@@ -25,10 +25,22 @@ class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser whose errors are one line and whose help ends in an example."""
+    """An argument parser whose errors are one line and whose help ends in an example.
+
+    ``prepare``, where a command sets it, sees the words first and adds the options that depend on
+    them.
+    """
+
+    prepare: Callable[[Sequence[str]], None] | None = None
 
     def __init__(self, **options: Any):
         super().__init__(allow_abbrev=False, formatter_class=_HelpFormatter, **options)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse, with the options that these very words bring along."""
+        if self.prepare is not None:
+            self.prepare(sys.argv[1:] if args is None else args)
+        return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
         """Leave with exit code 2 and one line that says where help is."""
@@ -45,25 +57,24 @@ def build_parser() -> Parser:
     >>> build_parser().parse_args(["info", "roads.gr", "--check"]).check
     True
     """
-    from evener.cli import convert, devices, generate, info
+    from evener.cli import convert, devices, generate, info, warm
+    from evener.cli import run as run_command
     from evener.versions import evener_version
 
     parser = Parser(
         prog="evener",
-        description="Graph analytics on every processor there is. This version makes, reads, "
-        "checks and converts graphs.",
+        description="Graph analytics on every processor there is. This version runs "
+        "algorithms on the CPU, and makes, reads, checks and converts graphs.",
         epilog=_EXAMPLE,
     )
     parser.add_argument("--version", action="version", version=f"evener {evener_version()}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for module in (info, convert, generate, devices):
+    for module in (run_command, info, convert, generate, devices, warm):
         module.add_command(commands)
     return parser
 
 
-def new_command(
-    commands: Any, name: str, run: Run | None, summary: str, example: str
-) -> argparse.ArgumentParser:
+def new_command(commands: Any, name: str, run: Run | None, summary: str, example: str) -> Parser:
     """Add one command: its summary, its example and the function that runs it."""
     description = f"{summary[0].upper()}{summary[1:]}."
     epilog = f"example:\n{example}"

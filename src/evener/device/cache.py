@@ -69,7 +69,18 @@ def _feed_code(digest: Any, code: types.CodeType) -> None:
         if isinstance(constant, types.CodeType):
             _feed_code(digest, constant)
         else:
-            digest.update(repr(constant).encode())
+            digest.update(_text(constant).encode())
+
+
+def _text(value: Any) -> str:
+    """A value written out as `repr` does, sets in an order that is the same in every process."""
+    if isinstance(value, set | frozenset):
+        return f"{{{', '.join(sorted(map(_text, value)))}}}"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_text, value))})"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{_text(key)}: {_text(item)}' for key, item in value.items())}}}"
+    return repr(value)
 
 
 def _names_read(code: types.CodeType) -> set[str]:
@@ -91,7 +102,7 @@ def _feed_module(digest: Any, module: types.ModuleType, names: set[str], seen: s
 def _feed_value(digest: Any, value: Any, seen: set[int]) -> None:
     function = getattr(value, "python", value)  # a Compiled carries its text there
     if isinstance(function, types.FunctionType):
-        digest.update(repr(getattr(value, "options", None)).encode())
+        digest.update(_text(getattr(value, "options", None)).encode())
         _feed_function(digest, function, seen)
     elif isinstance(value, np.ndarray):
         digest.update(f"{value.dtype.str}{value.shape}".encode())
@@ -102,7 +113,7 @@ def _feed_value(digest: Any, value: Any, seen: set[int]) -> None:
     elif isinstance(value, type | types.BuiltinFunctionType):
         digest.update(f"{value.__module__}.{value.__qualname__}".encode())
     else:
-        digest.update(repr(value).encode())
+        digest.update(_text(value).encode())
 
 
 @functools.cache
@@ -192,7 +203,14 @@ class DiskCache:
         versions = (sys.version, np.__version__, numba.__version__, llvmlite.__version__)
         processor = target_context.codegen().magic_tuple()
         key = repr(
-            (self._fingerprint, self._options, str(signature), versions, processor, _atomics())
+            (
+                self._fingerprint,
+                _text(self._options),
+                str(signature),
+                versions,
+                processor,
+                _atomics(),
+            )
         )
         name = hashlib.sha256(key.encode()).hexdigest()[:32]
         return cache_folder() / f"{self._function.__name__}-{name}.bin"

@@ -148,6 +148,7 @@ class _Writer:
                 self.put(f"settle(team, fields[{i}], field_{name}, moved_{name})")
         for name in self.d.scalars:
             self.put(f"partial_{name}[8 * thread] = scalar_{name}")
+        self.put("trace[0, 5 + thread] = visited")
         self.put("return stopped")
         text = f"def worker({', '.join(SIGNATURE)}):\n" + "\n".join(self.lines) + "\n"
         self.kernel.text, self.kernel.names = text, self.names
@@ -162,6 +163,11 @@ class _Writer:
         parts += [f"scalar_{name}" for name in self.d.scalars]
         parts += [weight, "ids", "degree", f"np.int64({self.step})", "num_vertices", "changed"]
         return f"State({', '.join(parts)})"
+
+    def count_calls(self) -> None:
+        """Add to the calls of this superstep, and of the whole run: some stages are in no loop."""
+        self.put("calls += made")
+        self.put("visited += made")
 
     def source(self, stage: Stage) -> str:
         return "everyone" if stage.over_all else self.current
@@ -237,7 +243,7 @@ class _Writer:
             f"alone_{stage.functor}, {where}, s, t, {source}, {self.next}, marks, stamp, "
             f"{self.is_exact(stage)}, {mode}, left, before)"
         )
-        self.put("calls += made")
+        self.count_calls()
         self.put("left, before = left - arcs, size")
         if stage.over_all:
             self.put("fill_all(team, everyone, num_vertices, num_arcs)")
@@ -292,7 +298,7 @@ class _Writer:
                 f"totals[{number}], {keeps})"
             )
             self.kernel.totals.add(number)
-        self.put("calls += made")
+        self.count_calls()
         self.put("pulled = True")
         self.swap()
         return len(fused)
@@ -331,7 +337,7 @@ class _Writer:
             f"flag, made = edges(team, out, f_{stage.functor}, {where}, s, {first}, {last}, "
             "partials[0])"
         )
-        self.put("calls += made")
+        self.count_calls()
         self.put("changed = changed or flag")
 
     def reduce(self, stage: Reduce) -> None:
@@ -411,6 +417,7 @@ class _Writer:
             "ordered[5][thread], ordered[6][thread]))"
         )
         self.put("if full: return True")
+        self.put("visited += calls")
         self.put("note(team, trace, row, rounds, members, calls, False, clock)")
         self.put("row += 1")
 
@@ -455,7 +462,7 @@ _PROLOGUE = (
     "spare = Frontier(fronts[8], fronts[9], fronts[10])",
     "spare_bits, replay_info = fronts[11], fronts[12]",
     "changed, stopped, stamp, recorded, row = False, False, 0, 0, 0",
-    "left, before, calls, pulled = num_arcs, 0, 0, False",
+    "left, before, calls, visited, pulled = num_arcs, 0, 0, 0, False",
 )
 
 

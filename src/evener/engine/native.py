@@ -104,7 +104,7 @@ def _total_dtype(job: Job, kernel: Kernel, stage: Gather, state: Any) -> np.dtyp
     """What the values of a gather add up in: integers in 64 bits."""
     ids = _unsigned(job.graph._indices)[:0].dtype.type(0)
     example = state(
-        *job.fields.values(), *job.params.values(), *job.scalars.values(), _weights(job.graph),
+        *job.fields.values(), *job.params.values(), *job.scalars.values(), _weights(job, job.graph),
         Identity(), job.graph.degrees, 0, job.graph.num_vertices, False,
     )  # fmt: skip
     functor = kernel.names[f"f_{stage.functor}"]
@@ -112,8 +112,11 @@ def _total_dtype(job: Job, kernel: Kernel, stage: Gather, state: Any) -> np.dtyp
     return np.dtype({"b": np.int64, "i": np.int64, "u": np.uint64}.get(dtype.kind, dtype))
 
 
-def _weights(graph: Graph) -> np.ndarray:
-    return np.empty(0, np.int32) if graph._weights is None else graph._weights
+def _weights(job: Job, graph: Graph) -> np.ndarray:
+    """The weights, where the program reads them: one kernel serves all graphs where it does not."""
+    if graph._weights is None or not job.declaration.uses_weights:
+        return np.empty(0, np.int32)
+    return graph._weights
 
 
 def _unsigned(array: np.ndarray) -> np.ndarray:
@@ -125,8 +128,8 @@ def _arguments(job: Job, plan: _Plan, threads: int) -> tuple[Any, ...]:
     graph, d = job.graph, job.declaration
     n = graph.num_vertices
     into = graph.transpose() if plan.pulls else graph
-    rows = (_unsigned(graph._indptr), _unsigned(graph._indices), _weights(graph))
-    columns = (_unsigned(into._indptr), _unsigned(into._indices), _weights(into))
+    rows = (_unsigned(graph._indptr), _unsigned(graph._indices), _weights(job, graph))
+    columns = (_unsigned(into._indptr), _unsigned(into._indices), _weights(job, into))
     ids = rows[1].dtype
     stages = list(walk(d.loop))
     ordered = any(isinstance(stage, Repeat) and stage.order is not None for stage in stages)
@@ -228,7 +231,7 @@ def _collect(job: Job, arguments: tuple[Any, ...], threads: int, seconds: float)
     calls = rows[:, 5:].sum(axis=1)
     total = max(1, int(rows[:, 4].sum()))
     job.stats["supersteps"] = taken
-    job.stats["edges"] = int(calls.sum())
+    job.stats["edges"] = int(trace[0, 5:].sum())
     kept = rows[:, :5].copy()  # the rest of the table may go
 
     def make() -> list[dict[str, Any]]:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evener.graph.files.target import replacing
+
 if TYPE_CHECKING:
     import polars
 
@@ -87,7 +89,8 @@ class Trace(Sequence[dict[str, Any]]):
             events.append({"name": "frontier", "ph": "C", "args": counts, **place})
             now += microseconds
         text = json.dumps({"traceEvents": events, "displayTimeUnit": "ms"}, default=_plain)
-        Path(path).write_text(text, encoding="utf-8")
+        with replacing(Path(path)) as file:
+            file.write(text.encode())
 
 
 def _plain(value: Any) -> Any:

@@ -1,0 +1,236 @@
+"""``evener run``: run an algorithm, or a program of the user's own, on a graph."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from evener.cli.graphs import GRAPH_HELP, Loaded, read_decided
+from evener.cli.options import add_options, given_options
+from evener.cli.output import print_fields, print_json, print_table
+from evener.cli.parser import Parser, add_direction, add_json, new_command
+from evener.cli.results import check_table, edges_traversed, highlights, write_table, write_trace
+from evener.cli.targets import TARGET_HELP, find_target
+
+if TYPE_CHECKING:
+    import polars
+
+    from evener.engine.result import Result
+
+# Options of `evener.run`, handed on where they are given: what it refuses is refused there.
+_ENGINE = {
+    "device": ("D", "auto (default), python, cpu, cpu:4, or a set such as python+python"),
+    "partition": ("P", "how a set divides the vertices: random or static"),
+    "exchange": ("X", "how parts tell each other of changes: refined"),
+    "direction": ("WAY", "push along out-edges, pull along in-edges, or auto (default)"),
+    "schedule": ("S", "how edges are dealt out to threads: auto"),
+}
+
+
+def add_command(commands: Any) -> None:
+    """Add ``run`` to the parser."""
+    parser = new_command(
+        commands, "run", run, "run an algorithm, or a program of your own, on a graph",
+        "  evener run bfs roads.gr --source 17 -o depths.csv\n"
+        "  evener run pagerank rmat:scale=16,seed=1 --damping 0.9 --top 3\n"
+        "  evener run examples/widest_path.py:Widest grid:rows=9,weights=1-9 --source 0\n\n"
+        "evener run ALGORITHM --help lists the options of an algorithm.",
+    )  # fmt: skip
+    named = parser.add_argument("algorithm", metavar="ALGORITHM", help=TARGET_HELP)
+    parser.add_argument("graph", metavar="GRAPH", help=GRAPH_HELP)
+    _add_common(parser)
+    parser.prepare = lambda words: _add_own(parser, named, words)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Load, run, write what was asked for and report."""
+    from evener.engine.run import choose_devices
+
+    target = arguments.target
+    choose_devices(arguments.device or "auto")  # now, not after a long load
+    if arguments.output:
+        check_table(arguments.output, "results")
+    if arguments.trace:
+        check_table(arguments.trace, "traces")
+    loaded = read_decided(arguments.graph, directed=arguments.directed, format=arguments.format)
+    parameters = given_options(arguments, target.options, loaded.graph)
+    engine = {name: getattr(arguments, name) for name in _ENGINE}
+    given = {name: value for name, value in engine.items() if value is not None}
+    result = target.call(loaded.graph, **parameters, **given)
+    if arguments.output:
+        write_table(result.to_polars(), arguments.output)
+    if arguments.trace:
+        write_trace(result, arguments.trace)
+    facts = {
+        "algorithm": target.name,
+        "parameters": {name: _for_json(value) for name, value in parameters.items()},
+        **describe_run(loaded, result, arguments.graph, from_source=target.from_source),
+        "output": arguments.output,
+        "trace": arguments.trace,
+    }
+    top = highlights(result, arguments.top)
+    if arguments.json:
+        print_json({**facts, "top": _rows(top)})
+        return
+    print_fields(_for_people(facts, result._extra))
+    if len(top):
+        print()
+        print_table(top.columns, [[show(value) for value in row] for row in top.iter_rows()])
+
+
+def describe_run(
+    loaded: Loaded, result: Result, path: str, *, from_source: bool = False
+) -> dict[str, Any]:
+    """What ``evener run --json`` says about a run; ``from_source`` as in `edges_traversed`.
+
+    Examples
+    --------
+    >>> import evener as ev
+    >>> from evener.cli.graphs import read_graph
+    >>> from evener.cli.run import describe_run
+    >>> loaded = read_graph("path:num_vertices=4")
+    >>> describe_run(loaded, ev.bfs(loaded.graph, 0, device="python"), "path")["edges"]
+    3
+    """
+    graph, stats = loaded.graph, result.stats
+    seconds = {"load": loaded.seconds}
+    for what in ("setup", "compile", "run"):
+        seconds[what] = stats.get(f"{what}_seconds", 0.0)
+    edges, arcs = stats.get("edges"), edges_traversed(result, from_source=from_source)
+    timed = seconds["run"] > 0
+    facts = {
+        "graph": {
+            "path": path,
+            "num_vertices": graph.num_vertices,
+            "num_edges": graph.num_edges,
+            "directed": graph.directed,
+        },
+        "device": stats.get("device"),
+        "threads": stats.get("threads"),
+        "supersteps": stats.get("supersteps"),
+        "edges": edges,
+        "edges_per_second": edges / seconds["run"] if edges is not None and timed else None,
+        "edges_traversed": arcs,
+        "teps": arcs / seconds["run"] if timed else None,
+        "seconds": seconds,
+    }
+    if "converged" in stats:
+        facts["converged"] = stats["converged"]
+    return facts | {name: _for_json(value) for name, value in result._extra.items()}
+
+
+def show(value: Any) -> str:
+    """A value in a table: floats to six digits, nothing as a dash.
+
+    Examples
+    --------
+    >>> from evener.cli.run import show
+    >>> show(0.123456789), show(12), show(None)
+    ('0.123457', '12', '-')
+    """
+    if value is None:
+        return "-"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def show_rate(edges_per_second: float | None) -> str:
+    """Edges per second in millions.
+
+    Examples
+    --------
+    >>> from evener.cli.run import show_rate
+    >>> show_rate(1.25e9), show_rate(12_345.0), show_rate(None)
+    ('1,250', '0.0123', '-')
+    """
+    if edges_per_second is None:
+        return "-"
+    millions = edges_per_second / 1e6
+    return f"{millions:,.0f}" if millions >= 100 else f"{millions:.3g}"
+
+
+def _add_common(parser: argparse.ArgumentParser) -> None:
+    for name, (metavar, text) in _ENGINE.items():
+        parser.add_argument(f"--{name}", metavar=metavar, help=text)
+    parser.add_argument(
+        "-o", "--output", metavar="OUT",
+        help="write a row for each vertex: .csv, .tsv, .parquet, .json or .jsonl",
+    )  # fmt: skip
+    parser.add_argument(
+        "--trace", metavar="T",
+        help="write what each superstep did: .json for Chrome and Perfetto, .csv as a table",
+    )  # fmt: skip
+    parser.add_argument(
+        "--top", metavar="K", type=_count, default=5,
+        help="how many of the top vertices to show (default: 5)",
+    )  # fmt: skip
+    add_direction(parser)
+    parser.add_argument("--format", metavar="F", help="format of the file, if not by its suffix")
+    add_json(parser)
+
+
+def _add_own(parser: Parser, named: argparse.Action, words: Sequence[str]) -> None:
+    """Add the options of the algorithm that the words name, and let the help be about it."""
+    ahead = Parser(prog=parser.prog, add_help=False)
+    ahead.add_argument("algorithm", nargs="?")
+    _add_common(ahead)
+    name = ahead.parse_known_args(list(words))[0].algorithm
+    if name is None:
+        return
+    target = find_target(name)
+    parser.prog = f"{parser.prog} {name}"
+    parser.description = f"{target.summary[:1].upper()}{target.summary[1:]}."
+    needs = "".join(f" {o.flag} {o.example}" for o in target.options if o.required)
+    parser.epilog = f"example:\n  {parser.prog} rmat:scale=10,weights=1-255{needs}"
+    parser.usage = f"{parser.prog} GRAPH{needs} [options]".replace("%", "%%")
+    named.help = argparse.SUPPRESS
+    parser.set_defaults(target=target)
+    add_options(parser, target.options, target.name)
+
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0")
+    return int(text)
+
+
+def _for_people(facts: dict[str, Any], extra: Iterable[str]) -> dict[str, str]:
+    graph, seconds = facts["graph"], facts["seconds"]
+    kind = "directed" if graph["directed"] else "undirected"
+    parameters = ", ".join(f"{name}={value}" for name, value in facts["parameters"].items())
+    threads = facts["threads"]
+    fields = {
+        "algorithm": facts["algorithm"] + (f" ({parameters})" if parameters else ""),
+        "graph": f"{graph['path']}: {graph['num_vertices']:,} vertices, "
+        f"{graph['num_edges']:,} arcs, {kind}",
+        "device": str(facts["device"]) + (f", threads: {threads}" if threads else ""),
+        "seconds": ", ".join(f"{what} {spent:.3g}" for what, spent in seconds.items()),
+        "supersteps": "-" if facts["supersteps"] is None else f"{facts['supersteps']:,}",
+        "edges": "-" if facts["edges"] is None else f"{facts['edges']:,} visited",
+    }
+    if facts["edges_per_second"] is not None:
+        fields["edges"] += f", {show_rate(facts['edges_per_second'])} million a second"
+    if facts["teps"] is not None:
+        fields["TEPS"] = f"{show_rate(facts['teps'])} million"
+    if "converged" in facts:
+        fields["converged"] = "yes" if facts["converged"] else "no"
+    fields |= {name: show(facts[name]) for name in extra}
+    written = [path for path in (facts["output"], facts["trace"]) if path]
+    if written:
+        fields["written"] = ", ".join(written)
+    return fields
+
+
+def _rows(frame: polars.DataFrame) -> list[dict[str, Any]]:
+    return [{name: _for_json(v) for name, v in row.items()} for row in frame.iter_rows(named=True)]
+
+
+def _for_json(value: Any) -> Any:
+    """A value as JSON has it; labels of other types as text."""
+    if isinstance(value, dict):
+        return {str(name): _for_json(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_for_json(item) for item in value]
+    if hasattr(value, "item"):
+        value = value.item()
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)

@@ -1,0 +1,119 @@
+"""What commands mean by ALGORITHM: one of Evener's by name, or a program of the user's own."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from evener import algorithms
+from evener.cli.generate import plain_sentence, read_docstring
+from evener.cli.options import Option, options_of_function, options_of_program
+from evener.errors import EvenerError, ProgramError
+from evener.programs.program import Program
+
+SHORT_NAMES = {"bc": "betweenness", "cc": "connected_components", "pr": "pagerank"}
+TARGET_HELP = (
+    f"{', '.join(algorithms.__all__)} (short: {', '.join(SHORT_NAMES)}); "
+    "or a program of your own as module:Class or file.py:Class"
+)
+
+
+class Target(NamedTuple):
+    """What to run: its name, a sentence about it, its options, and the call on a graph."""
+
+    name: str
+    summary: str
+    options: list[Option]
+    call: Callable[..., Any]
+
+    @property
+    def from_source(self) -> bool:
+        """Whether it starts from vertices that must be given, and so may not reach all."""
+        return any(option.required and "SomeLabels" in option.kinds for option in self.options)
+
+
+def find_target(text: str) -> Target:
+    """The algorithm or program that a name stands for.
+
+    Examples
+    --------
+    >>> from evener.cli.targets import find_target
+    >>> find_target("cc").name
+    'connected_components'
+    """
+    if ":" in text:
+        return _of_program(text)
+    name = SHORT_NAMES.get(text, text).replace("-", "_")
+    if name not in algorithms.__all__:
+        raise EvenerError(
+            f"there is no algorithm {text!r}; there are {', '.join(algorithms.__all__)}, and "
+            "programs of your own as module:Class or file.py:Class."
+        )
+    function = getattr(algorithms, name)
+    summary, _ = read_docstring(function)
+    return Target(name, plain_sentence(summary), options_of_function(function), function)
+
+
+def _of_program(text: str) -> Target:
+    place, _, name = text.rpartition(":")
+    module = _load_module(place)
+    program = getattr(module, name, None)
+    if not (isinstance(program, type) and issubclass(program, Program)) or program is Program:
+        raise ProgramError(f"{place} has no program {name!r}; it has {_programs_in(module)}.")
+    summary = (inspect.getdoc(program) or f"the program {name}").splitlines()[0]
+
+    def call(graph: Any, **parameters: Any) -> Any:
+        from evener.engine.run import run
+
+        return run(program, graph, **parameters)
+
+    return Target(name, plain_sentence(summary), options_of_program(program), call)
+
+
+def _programs_in(module: ModuleType) -> str:
+    found = [
+        name
+        for name, value in vars(module).items()
+        if isinstance(value, type) and issubclass(value, Program) and value is not Program
+    ]
+    return ", ".join(found) or "none"
+
+
+def _load_module(place: str) -> ModuleType:
+    """Import a file or a module; modules beside the file or in the current folder are found."""
+    path = Path(place).expanduser()
+    is_file = place.endswith(".py") or os.sep in place
+    if is_file and not path.is_file():
+        raise ProgramError(f"{place} does not exist, or is not a file.")
+    folder = str(path.resolve().parent) if is_file else os.getcwd()
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    try:
+        return _import_file(path) if is_file else importlib.import_module(place)
+    except EvenerError:
+        raise
+    except Exception as error:  # whatever a file of the user's does when it is imported
+        what = " ".join(str(error).split())
+        raise ProgramError(f"{place} cannot be imported: {type(error).__name__}: {what}.") from None
+
+
+def _import_file(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise ProgramError(f"{path} is not a Python file.")
+    module = importlib.util.module_from_spec(spec)
+    before = sys.modules.get(path.stem)
+    sys.modules[path.stem] = module  # as an import would: dataclasses and pickle look there
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        if before is not None:
+            sys.modules[path.stem] = before
+    return module

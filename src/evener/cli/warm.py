@@ -1,0 +1,159 @@
+"""``evener warm``: compile the algorithms into the cache on disk, so that first calls are fast."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from evener import algorithms, progress
+from evener.cli.options import Option
+from evener.cli.output import print_json, print_table
+from evener.cli.parser import add_json, new_command
+from evener.cli.targets import TARGET_HELP, Target, find_target
+from evener.errors import DeviceError, EvenerError, GraphError
+from evener.graph.csr import Graph
+
+# Kernels differ by what a graph stores; vertices and arcs are counted in 32 bits up to 2**31.
+_WEIGHTS = (None, np.int32, np.float32, np.float64)
+
+
+class Warmed(NamedTuple):
+    """One algorithm on one device: how many kinds of graph had to be compiled for."""
+
+    algorithm: str
+    device: str
+    compiled: int
+    found: int
+    seconds: float
+
+
+def add_command(commands: Any) -> None:
+    """Add ``warm`` to the parser."""
+    parser = new_command(
+        commands, "warm", run, "compile the algorithms now, so that first calls are fast",
+        "  evener warm\n  evener warm bfs pagerank --json",
+    )  # fmt: skip
+    parser.add_argument("algorithms", metavar="ALGORITHM", nargs="*", help=TARGET_HELP)
+    parser.add_argument("--device", metavar="D", help="only this device (default: all present)")
+    add_json(parser)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Compile and print a row for each algorithm and device."""
+    from evener.device.cache import cache_folder
+
+    targets = [find_target(name) for name in arguments.algorithms or algorithms.__all__]
+    devices = compiling_devices(arguments.device)
+    folder = cache_folder()
+    _check_writable(folder)
+    rows: list[Warmed] = []
+    with progress.task("compiling"):
+        graphs = example_graphs()
+        for device in devices:
+            for target in targets:
+                progress.report(len(rows), len(devices) * len(targets))
+                rows.append(_warm(target, device, graphs, folder))
+    if arguments.json:
+        print_json({"cache": str(folder), "warmed": [row._asdict() for row in rows]})
+        return
+    print_table(
+        ("algorithm", "device", "compiled", "in the cache", "seconds"),
+        [(r.algorithm, r.device, str(r.compiled), str(r.found), f"{r.seconds:.2f}") for r in rows],
+    )
+    print(f"{len(graphs)} kinds of graph; compiled code is in {folder}")
+
+
+def compiling_devices(asked: str | None) -> list[str]:
+    """The devices that have something to compile: the one asked for, or all there are.
+
+    Examples
+    --------
+    >>> from evener.cli.warm import compiling_devices
+    >>> compiling_devices("cpu:2")
+    ['cpu:2']
+    """
+    from evener.device.probe import list_devices
+    from evener.engine.run import choose_devices
+
+    if asked is not None:
+        if all(device.kind == "python" for device in choose_devices(asked)[0]):
+            raise DeviceError(f"device {asked!r} interprets programs: there is nothing to compile.")
+        return [asked]
+    found = []
+    for device in list_devices():
+        try:
+            choose_devices(device.name)
+        except DeviceError:  # it is there, but this version does not use it
+            continue
+        if device.available and device.kind != "python":
+            found.append(device.name)
+    return found
+
+
+def example_graphs() -> list[Graph]:
+    """A small graph of each kind: directed and not, without weights and with each dtype of them.
+
+    Examples
+    --------
+    >>> from evener.cli.warm import example_graphs
+    >>> len(example_graphs())
+    8
+    """
+    src, dst = np.arange(7), np.arange(1, 8)
+    graphs = []
+    for dtype in _WEIGHTS:
+        weight = None if dtype is None else np.ones(7, dtype)
+        for directed in (False, True):
+            graph = Graph.from_edges(src, dst, weight, directed=directed)
+            graph.transpose()  # so that what is compiled from here on belongs to programs
+            graphs.append(graph)
+    return graphs
+
+
+def _warm(target: Target, device: str, graphs: list[Graph], folder: Path) -> Warmed:
+    compiled = found = 0
+    seconds = 0.0
+    for graph in graphs:
+        before = set(folder.glob("*.bin"))
+        arguments = {o.name: _example(o, graph) for o in target.options if o.required}
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of answers that have not converged
+                result = target.call(graph, device=device, **arguments)
+        except GraphError:
+            if graph.weights is None:  # it needs weights
+                continue
+            raise
+        seconds += result.stats.get("compile_seconds", 0.0)
+        if set(folder.glob("*.bin")) - before:
+            compiled += 1
+        else:
+            found += 1
+    return Warmed(target.name, device, compiled, found, seconds)
+
+
+def _example(option: Option, graph: Graph) -> Any:
+    """Something to run an algorithm with."""
+    first = graph.labels[0].item()
+    if option.kinds & {"VertexValues", "Mapping"}:
+        return {first: 1.0}
+    if option.kinds & {"Label", "SomeLabels"}:
+        return first
+    raise EvenerError(f"{option.flag} has no default, so there is nothing to compile with.")
+
+
+def _check_writable(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise EvenerError(
+            f"compiled code cannot be kept in {folder}: {error.strerror}; "
+            "set EVENER_CACHE to a folder that can be written."
+        ) from None
