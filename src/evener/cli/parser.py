@@ -45,7 +45,7 @@ def build_parser() -> Parser:
     >>> build_parser().parse_args(["info", "roads.gr", "--check"]).check
     True
     """
-    from evener.cli import convert, devices, generate, info
+    from evener.cli import bench, convert, devices, generate, info
     from evener.versions import evener_version
 
     parser = Parser(
@@ -56,7 +56,7 @@ def build_parser() -> Parser:
     )
     parser.add_argument("--version", action="version", version=f"evener {evener_version()}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for module in (info, convert, generate, devices):
+    for module in (info, convert, generate, devices, bench):
         module.add_command(commands)
     return parser
 
