@@ -1,5 +1,6 @@
 """The benchmark on tiny graphs: files, parsing, statistics, agreement, reports; never times."""
 
+import importlib.util
 import json
 import stat
 import struct
@@ -370,6 +371,43 @@ def test_json_and_table(bench, tmp_path):
     out = bench(*words)[1].splitlines()
     assert out[0].split()[:3] == ["graph", "algorithm", "contender"]
     assert len(out) == 9
+
+
+# ---- the scripts beside the package ---------------------------------------------------------
+
+
+@pytest.fixture
+def engine():
+    path = Path(__file__).parents[1] / "benchmarks" / "engine.py"
+    spec = importlib.util.spec_from_file_location("benchmark_of_the_engine", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.filterwarnings("ignore:pagerank did not converge")
+def test_loops_by_hand_do_the_work_of_the_program(engine):
+    case = engine.functor_overhead(8, 1)[0]
+    assert case["peer"]["name"] == "the loops by hand"
+
+
+def test_busy_neighbours_leave(engine, monkeypatch):
+    started = []
+    popen = subprocess.Popen
+    monkeypatch.setattr(
+        subprocess, "Popen", lambda *a, **k: started.append(popen(*a, **k)) or started[-1]
+    )
+    assert [case["limit"] for case in engine.busy_neighbour(8, 1)] == [2.2, 2.2]
+    assert len(started) == 4
+    assert all(process.poll() is not None for process in started)
+
+
+@pytest.mark.slow
+def test_memory_and_first_calls_are_measured(engine, monkeypatch):
+    monkeypatch.setattr(engine, "ALGORITHMS", {"cc": cases.ALGORITHMS["cc"]})
+    monkeypatch.setattr(engine, "MEMORY_CASES", engine.MEMORY_CASES[:1])
+    for case in [*engine.memory(10), *engine.first_calls(1)]:
+        assert case["value"] > 0
 
 
 # ---- the page -------------------------------------------------------------------------------

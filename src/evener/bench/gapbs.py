@@ -25,7 +25,7 @@ from evener.errors import EvenerError
 from evener.graph.csr import Graph
 
 PROGRAMS = {"bfs": "bfs", "sssp": "sssp", "pagerank": "pr", "cc": "cc", "bc": "bc"}
-DELTAS = (4, 16, 64, 256, 1024)  # tried first; then half and twice the best
+DELTAS = (4, 16, 64, 256, 1024)  # tried first; then half and twice the best, until it stays
 
 _TRIAL = re.compile(r"^Trial Time:\s+([\d.]+)", re.MULTILINE)
 _SOURCE = re.compile(r"^\s*Source:?\s+(\d+)", re.MULTILINE)
@@ -172,7 +172,10 @@ class Gapbs:
 
         for delta in DELTAS:
             measure(delta)
-        best = min(seconds, key=seconds.__getitem__)
-        for delta in (best // 2, best * 2):
-            measure(delta)
-        return min(seconds, key=seconds.__getitem__)
+        while True:
+            best = min(seconds, key=seconds.__getitem__)
+            untried = {max(best // 2, 1), best * 2} - seconds.keys()
+            if not untried:
+                return best
+            for delta in untried:
+                measure(delta)
