@@ -42,47 +42,39 @@ from evener.device.team import run_together
 
 RESULTS = Path(__file__).parent / "results" / "engine.json"
 SEED = 1
-CHUNK = 1024  # vertices that a thread claims at a time
+CHUNK = 128  # vertices that a thread claims at a time
 ONE = np.uint64(1)
 
 
-@compiled(allocates=False)
+@compiled(allocates=False, fastmath={"reassoc", "nsz"})  # so that the sum may use vectors
 def pagerank_by_hand(
-    thread, threads, sync, indptr, indices, degrees, rank, share, moved, totals, partials
+    thread, threads, sync, indptr, indices, degrees, rank, share, other, moved, partials
 ):
     """The work of the program `PageRank32`, without its operators and functors."""
     n = len(rank)
     base, damping = np.float32(0.15) / np.float32(n), np.float32(0.85)
-    part = (n + threads - 1) // threads
-    for _ in range(ITERATIONS):
+    for iteration in range(ITERATIONS):
+        old, new = (share, other) if iteration % 2 == 0 else (other, share)
         first = claim(sync, CHUNK)
         while first < n:
+            change = 0.0
             for v in range(first, min(first + CHUNK, n)):
                 e, stop = np.uint64(indptr[v]), np.uint64(indptr[v + 1])
                 total = np.float32(0)
                 while e < stop:
-                    total += share[indices[e]]
+                    total += old[indices[e]]
                     e += ONE
-                totals[v] = total
-            first = claim(sync, CHUNK)
-        barrier(sync, threads)
-        first = claim(sync, CHUNK)
-        while first < n:
-            for v in range(first, min(first + CHUNK, n)):
-                new = base + damping * totals[v]
-                moved[v] = abs(new - rank[v])
-                rank[v] = new
-                share[v] = new / np.float32(degrees[v])
+                value = base + damping * total
+                moved[v] = abs(value - rank[v])
+                rank[v] = value
+                new[v] = value / np.float32(degrees[v])
+                change += moved[v]
+            partials[first // CHUNK] = change
             first = claim(sync, CHUNK)
         barrier(sync, threads)
         change = 0.0
-        for v in range(thread * part, min((thread + 1) * part, n)):
-            change += moved[v]
-        partials[8 * thread] = change
-        barrier(sync, threads)
-        change = 0.0
-        for other in range(threads):
-            change += partials[8 * other]
+        for partial in partials:
+            change += partial
         if barrier(sync, threads) or change < 0:
             return True
     return False
@@ -97,8 +89,8 @@ def functor_overhead(scale: int, trials: int) -> list[dict[str, Any]]:
         result = ev.run(PageRank32, graph, tol=0.0, max_iterations=ITERATIONS, device="cpu")
         rank = np.full(n, 1 / n, np.float32)
         share = rank / graph.degrees.astype(np.float32)
-        empty = [np.empty(n, np.float32) for _ in range(2)]
-        arguments = (*unsigned, graph.degrees, rank, share, *empty, np.zeros(8 * threads))
+        fields = (rank, share, np.empty_like(share), np.empty_like(rank))
+        arguments = (*unsigned, graph.degrees, *fields, np.zeros((n + CHUNK - 1) // CHUNK))
         pagerank_by_hand.compile_for(0, threads, new_sync(), *arguments)
         seconds, _ = timed(lambda args=arguments: run_together(
             pagerank_by_hand, threads, new_sync(), *args))  # fmt: skip
