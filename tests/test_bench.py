@@ -434,7 +434,7 @@ def test_page(results, tmp_path):
     page = tmp_path / "benchmarks.md"
     written = report.write_page(results, page)
     plot = tmp_path / "benchmarks" / "algorithms-kron6.svg"
-    assert written == [page, plot]
+    assert written == [page, plot.with_name("algorithms-ratios.svg"), plot]
     first = plot.read_bytes()
     text = page.read_text()
     assert "(benchmarks/algorithms-kron6.svg)" in text

@@ -9,7 +9,7 @@ from evener.errors import EvenerError
 
 
 def plot_cells(results: dict[str, Any], folder: Path, name: str) -> list[Path]:
-    """Draw the times of all contenders, a plot for each graph; returns the files written."""
+    """Draw the ratios to GAPBS, then the times of all contenders, a plot for each graph."""
     try:
         import matplotlib
     except ImportError:
@@ -21,7 +21,31 @@ def plot_cells(results: dict[str, Any], folder: Path, name: str) -> list[Path]:
     matplotlib.rcParams.update({"svg.hashsalt": "evener", "font.size": 9})
     folder.mkdir(exist_ok=True)
     graphs = list(dict.fromkeys(cell["graph"] for cell in results["cells"]))
-    return [_plot_graph(results, graph, folder, name) for graph in graphs]
+    plots = [_plot_graph(results, graph, folder, name) for graph in graphs]
+    beside_gapbs = [cell for cell in results["cells"] if cell["contender"] == "GAPBS"]
+    return [_plot_ratios(beside_gapbs, folder, name), *plots] if beside_gapbs else plots
+
+
+def _plot_ratios(cells: list[dict[str, Any]], folder: Path, name: str) -> Path:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 3), layout="constrained")
+    axes = figure.add_subplot()
+    algorithms = list(dict.fromkeys(cell["algorithm"] for cell in cells))
+    graphs = list(dict.fromkeys(cell["graph"] for cell in cells))
+    width = 0.8 / len(graphs)
+    for number, graph in enumerate(graphs):
+        ratios = {c["algorithm"]: c["ratio"] for c in cells if c["graph"] == graph}
+        at = [i for i, algorithm in enumerate(algorithms) if algorithm in ratios]
+        places = [i + (number - (len(graphs) - 1) / 2) * width for i in at]
+        axes.bar(places, [ratios[algorithms[i]] for i in at], width, label=graph)
+    axes.axhline(1, color="black", lw=0.8)
+    axes.set_xticks(range(len(algorithms)), algorithms)
+    axes.set_ylabel("run ÷ GAPBS's trial")
+    figure.legend(loc="outside lower center", fontsize=7, ncols=4)
+    path = folder / f"{name}-ratios.svg"
+    figure.savefig(path, metadata={"Date": None})
+    return path
 
 
 def _plot_graph(results: dict[str, Any], graph: str, folder: Path, name: str) -> Path:
@@ -48,7 +72,7 @@ def _plot_graph(results: dict[str, Any], graph: str, folder: Path, name: str) ->
     axes.set_xticks(range(len(algorithms)), algorithms)
     axes.set_ylabel("seconds (median, quartiles)")
     axes.set_title(graph)
-    axes.legend(fontsize=7, ncols=min(4, len(contenders)))
+    figure.legend(loc="outside lower center", fontsize=7, ncols=4)
     safe = "".join(letter if letter.isalnum() else "-" for letter in graph)
     path = folder / f"{name}-{safe}.svg"
     figure.savefig(path, metadata={"Date": None})
