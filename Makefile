@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+BENCH_INSTALLED := $(VENV)/.installed-bench
 
-.PHONY: help demo test test-all lint bench clean
+.PHONY: help demo test test-all lint bench bench-report clean
 
 help:           ## this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/'
@@ -28,8 +29,18 @@ lint: $(INSTALLED)  ## style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(INSTALLED)  ## speed and memory against peers; GAPBS=DIR adds a GAPBS build
+$(BENCH_INSTALLED): $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[peers,report]'
+	touch $@
+
+bench: $(BENCH_INSTALLED)  ## speed and memory against peers; GAPBS=DIR adds a GAPBS build
 	$(BIN)/python benchmarks/foundation.py $(if $(GAPBS),--gapbs $(GAPBS))
+	$(BIN)/python benchmarks/engine.py
+	$(BIN)/evener bench $(if $(GAPBS),--gapbs $(GAPBS)) -o benchmarks/results/algorithms.json
+	$(BIN)/evener bench --graphs kron20 --peers --trials 5 -o benchmarks/results/peers.json
+	$(BIN)/python benchmarks/report.py
+
+bench-report: $(BENCH_INSTALLED)  ## docs/benchmarks.md and its plots from the results files
 	$(BIN)/python benchmarks/report.py
 
 clean:          ## remove the environment and caches

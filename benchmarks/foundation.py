@@ -23,26 +23,18 @@ import polars as pl
 import scipy.sparse
 
 import evener as ev
-from harness import interleaved, peak_bytes, print_table, summary, write_results
+from evener.bench.harness import (
+    interleaved,
+    preamble,
+    print_cases,
+    ratio_case,
+    run_script,
+    write_results,
+)
 
+RESULTS = Path(__file__).parent / "results" / "foundation.json"
 SEED = 1
 VERTICES, EDGES, ARCS = 1 << 20, 10_000_000, 1 << 25
-
-
-def ratio_case(
-    name: str, ours: list[float], peer: list[float], limit: float, peer_name: str
-) -> dict[str, Any]:
-    ratio = statistics.median(ours) / statistics.median(peer)
-    return {
-        "case": name,
-        "evener": summary(ours),
-        "peer": {"name": peer_name, **summary(peer)},
-        "ratio": round(ratio, 3),
-        "limit": limit,
-        "figure": f"{statistics.median(ours):.3f} s, {ratio:.2f} × {peer_name}",
-        "target": f"at most {limit} ×",
-        "holds": ratio <= limit,
-    }
 
 
 def text_and_parquet(folder: Path, trials: int) -> list[dict[str, Any]]:
@@ -142,7 +134,7 @@ def memory() -> list[dict[str, Any]]:
         ("undirected, simple", False, 'directed=False, duplicates="first"', ARCS // 2),
         ("weighted, summed", True, 'duplicates="sum"', ARCS),
     ]:
-        found = peak_bytes(
+        found = run_script(
             MEMORY_SCRIPT.format(
                 seed=SEED, weighted=weighted, options=options, vertices=VERTICES, arcs=arcs
             )
@@ -219,8 +211,9 @@ def main() -> None:
         cases += memory()
         cases += importing(arguments.trials)
         cases += opening(Path(name), arguments.trials)
-    print_table(cases)
-    print(f"written to {write_results('foundation', cases, SEED)}")
+    print_cases(cases)
+    write_results(RESULTS, {**preamble("foundation", SEED), "cases": cases})
+    print(f"written to {RESULTS}")
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from evener.graph import generate
 from evener.graph.files import evg
 from test_progress import run_on_terminal
 
-COMMANDS = ("run", "info", "convert", "generate", "devices", "warm")
+COMMANDS = ("run", "info", "convert", "generate", "devices", "warm", "bench")
 
 
 @pytest.fixture
@@ -128,6 +128,7 @@ def test_help_imports_nothing_heavy():
         (("generate", "rmat", "x.evg", "--scale", "4", "--rows", "3"), "--rows"),
         (("generate", "rmat", "x.evg", "--scale", "4,seed=3"), "not one number"),
         (("devices", "--wide"), "--wide"),
+        (("bench", "--trials", "many"), "--trials"),
     ],
 )
 def test_usage_errors(run, words, say):

@@ -18,7 +18,9 @@ PACKAGE = Path(evener.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 # A module may import from its own layer and from those before it.
-LAYERS = ["device", "graph", "operators", "programs", "engine", "algorithms", "interop", "report"]
+LAYERS = [
+    "device", "graph", "operators", "programs", "engine", "algorithms", "interop", "report", "bench",
+]  # fmt: skip
 TOP = ["cli", "__init__", "__main__"]
 ROOT = ["errors", "progress", "versions"]  # these may be imported from everywhere
 RANK = {name: rank for rank, name in enumerate(LAYERS)} | dict.fromkeys(TOP, len(LAYERS))
@@ -27,7 +29,7 @@ BESIDE = {"interop", "report"}  # neither imports the other
 DEVICE_ONLY = {"numba", "cupy", "cupyx", "cuda", "llvmlite"}
 HEAVY = {
     *DEVICE_ONLY, "numba_cuda", "scipy", "polars", "networkx", "pandas", "pyarrow", "rich",
-    "matplotlib", "pymetis", "ray",
+    "matplotlib", "pymetis", "ray", "networkit", "igraph", "graphblas", "rustworkx",
 }  # fmt: skip
 
 

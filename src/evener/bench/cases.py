@@ -1,0 +1,230 @@
+"""The table of cases: algorithms with the work they do, graphs by name, and where to start.
+
+The five algorithms and their conventions are those of the GAP Benchmark Suite (Beamer, Asanović,
+Patterson: arXiv 1508.03619): whole weights from 1 to 255, betweenness from four sources, ranks in
+32 bits. PageRank does a fixed number of iterations, so that all do the same work.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from evener import algorithms
+from evener.bench.brandes import check_betweenness
+from evener.bench.findings import Finding, components, depths, near_top
+from evener.errors import EvenerError, GraphError
+from evener.graph import files, generate
+from evener.graph.csr import Graph
+from evener.graph.generate.weights import weight_range, weighted
+
+ITERATIONS = 20  # of PageRank
+BC_SOURCES = 4
+WEIGHTS = (1, 255)
+DEFAULT_GRAPHS = ("kron20", "uniform20", "kron18x48", "grid1500")
+
+_NAMED = re.compile(r"(kron|uniform|grid)(\d+)(?:x(\d+))?")
+_REMOVED = 0.05  # of a grid's edges
+
+
+class Algorithm(NamedTuple):
+    """One algorithm: how to run it, how to check an answer, and how many arcs that stands for."""
+
+    name: str
+    run: Callable[..., Any]  # graph, sources, device
+    verify: Callable[..., None]  # graph, result, sources
+    arcs: Callable[[Graph, int], float]  # of the graph and of the parts that sources reach
+    summarize: Callable[[Any, Sequence[int]], Finding]  # what peers must agree with
+    sources: int  # how many it starts from at once
+
+
+def _bfs(graph: Graph, sources: Sequence[int], device: str) -> Any:
+    return algorithms.bfs(graph, sources[0], device=device)
+
+
+def _sssp(graph: Graph, sources: Sequence[int], device: str) -> Any:
+    return algorithms.sssp(graph, sources[0], device=device)
+
+
+def _pagerank(graph: Graph, sources: Sequence[int], device: str) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # as many iterations as it was told to
+        return algorithms.pagerank(
+            graph, tol=0.0, max_iterations=ITERATIONS, dtype=np.float32, device=device
+        )
+
+
+def _components(graph: Graph, sources: Sequence[int], device: str) -> Any:
+    return algorithms.connected_components(graph, device=device)
+
+
+def _betweenness(graph: Graph, sources: Sequence[int], device: str) -> Any:
+    return algorithms.betweenness(graph, sources=list(sources), device=device)
+
+
+def _verify_bfs(graph: Graph, result: Any, sources: Sequence[int]) -> None:
+    from evener.algorithms.bfs import verify
+
+    verify(graph, result, sources[0])
+
+
+def _verify_sssp(graph: Graph, result: Any, sources: Sequence[int]) -> None:
+    from evener.algorithms.sssp import verify
+
+    verify(graph, result, sources[0])
+
+
+def _verify_pagerank(graph: Graph, result: Any, sources: Sequence[int]) -> None:
+    from evener.algorithms.pagerank import verify
+
+    # Ranks begin at most 2 from the answer, and each iteration brings them nearer by the damping.
+    verify(graph, result, tol=2 * 0.85**ITERATIONS)
+
+
+def _verify_components(graph: Graph, result: Any, sources: Sequence[int]) -> None:
+    from evener.algorithms.connected_components import verify
+
+    verify(graph, result)
+
+
+ALGORITHMS = {
+    algorithm.name: algorithm
+    for algorithm in (
+        Algorithm(
+            "bfs", _bfs, _verify_bfs, lambda graph, reached: reached,
+            lambda r, _: depths(r.depth), 1,
+        ),
+        Algorithm(
+            "sssp", _sssp, _verify_sssp, lambda graph, reached: reached,
+            lambda r, _: depths(r.distance), 1,
+        ),
+        Algorithm(
+            "pagerank", _pagerank, _verify_pagerank,
+            lambda graph, reached: ITERATIONS * graph.num_edges,
+            lambda r, _: near_top(r.rank), 0,
+        ),
+        Algorithm(
+            "cc", _components, _verify_components, lambda graph, reached: graph.num_edges,
+            lambda r, _: components(r.count), 0,
+        ),
+        Algorithm(
+            "bc", _betweenness, check_betweenness, lambda graph, reached: reached,
+            lambda r, sources: near_top(r.score, sources), BC_SOURCES,
+        ),
+    )
+}  # fmt: skip
+
+
+def algorithms_of(text: str) -> list[Algorithm]:
+    """The algorithms that a list of names stands for.
+
+    Examples
+    --------
+    >>> from evener.bench.cases import algorithms_of
+    >>> [algorithm.name for algorithm in algorithms_of("bfs,cc")]
+    ['bfs', 'cc']
+    """
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    for name in names:
+        if name not in ALGORITHMS:
+            known = ", ".join(ALGORITHMS)
+            raise EvenerError(f"there is no benchmark {name!r}; there are {known}.")
+    if not names:
+        raise EvenerError("--algorithms is empty; name one, such as bfs.")
+    return [ALGORITHMS[name] for name in dict.fromkeys(names)]
+
+
+def graphs_of(text: str) -> list[str]:
+    """The graphs in a list: names, generators and files; commas within a generator belong to it.
+
+    Examples
+    --------
+    >>> from evener.bench.cases import graphs_of
+    >>> graphs_of("kron14,rmat:scale=10,edge_factor=8,grid100")
+    ['kron14', 'rmat:scale=10,edge_factor=8', 'grid100']
+    """
+    graphs: list[str] = []
+    for part in filter(None, map(str.strip, text.split(","))):
+        if graphs and ":" in graphs[-1] and re.fullmatch(r"\w+\s*=[^:]*", part):
+            graphs[-1] += f",{part}"
+        else:
+            graphs.append(part)
+    if not graphs:
+        raise EvenerError("--graphs is empty; name one, such as kron14.")
+    return list(dict.fromkeys(graphs))
+
+
+def spec_of(name: str, seed: int) -> str:
+    """What a name stands for: ``kron20`` is an R-MAT of scale 20, ``kron18x48`` of 48 edges each.
+
+    Examples
+    --------
+    >>> from evener.bench.cases import spec_of
+    >>> spec_of("kron18x48", 1), spec_of("grid1500", 1)
+    ('rmat:scale=18,edge_factor=48,seed=1', 'grid:rows=1500,removed=0.05,seed=1')
+    """
+    match = _NAMED.fullmatch(name)
+    if match is None:
+        kind = name.partition(":")[0].strip()
+        if kind not in generate.KINDS:
+            return name
+        colon = "" if ":" in name else ":"
+        has_seed = re.search(r"[:,]\s*seed\s*=", name)
+        return name if has_seed else f"{name}{colon},seed={seed}".replace(":,", ":")
+    kind, size, factor = match.groups()
+    if kind == "grid":
+        columns = f",columns={factor}" if factor else ""
+        return f"grid:rows={size}{columns},removed={_REMOVED},seed={seed}"
+    kind = "rmat" if kind == "kron" else kind
+    return f"{kind}:scale={size},edge_factor={factor or 16},seed={seed}"
+
+
+def make_graph(name: str, seed: int) -> Graph:
+    """The graph of a name, a generator or a file; with weights, and labels equal to indices.
+
+    Examples
+    --------
+    >>> from evener.bench.cases import make_graph
+    >>> make_graph("kron6", 1).weights.max() <= 255
+    np.True_
+    """
+    spec = spec_of(name, seed)
+    if spec.partition(":")[0].strip() in generate.KINDS:
+        graph = generate.from_spec(spec)
+    else:
+        graph = files.load(spec)
+    if graph.num_edges == 0:
+        raise GraphError(f"{name} has no edges; there is nothing to measure.")
+    if graph.weights is None:
+        return weighted(graph, weight_range(WEIGHTS), seed)
+    return Graph(graph._indptr, graph._indices, graph._weights, directed=graph.directed)
+
+
+def choose_sources(graph: Graph, count: int, seed: int) -> list[int]:
+    """Vertices with out-arcs, of the largest component, drawn with a seed; fewer if it is small.
+
+    Examples
+    --------
+    >>> from evener import Graph
+    >>> from evener.bench.cases import choose_sources
+    >>> sorted(choose_sources(Graph.from_edges([0, 2, 3], [1, 3, 4], directed=False), 3, 1))
+    [2, 3, 4]
+    """
+    found = algorithms.connected_components(graph, device="cpu").component
+    largest = np.bincount(found).argmax()
+    candidates = np.flatnonzero((found == largest) & (graph.degrees > 0))
+    rng = np.random.default_rng(seed)
+    return rng.permutation(candidates)[:count].tolist()  # the first do not depend on how many
+
+
+def reached_arcs(graph: Graph, sources: Sequence[int]) -> dict[int, int]:
+    """The arcs that a search from each source comes by."""
+    found = {}
+    for source in sources:
+        depth = algorithms.bfs(graph, source, device="cpu").depth
+        found[source] = int(graph.degrees[depth >= 0].sum(dtype=np.int64))
+    return found

@@ -1,0 +1,105 @@
+"""Those who are measured: Evener on a device, and what others must offer to be measured beside it.
+
+A contender prepares for an algorithm once, outside all timing, and hands back a trial: a function
+of the sources that runs the work once and says how long that took and what was found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from evener.bench.cases import Algorithm
+from evener.bench.findings import Finding
+from evener.bench.harness import timed
+from evener.errors import EvenerError
+from evener.graph.csr import Graph
+
+
+class Timing(NamedTuple):
+    """One trial: seconds of the work itself and of the whole call, and what it found."""
+
+    run_s: float
+    wall_s: float
+    found: Finding
+
+
+Trial = Callable[[Sequence[int]], Timing]
+
+
+class Contender(Protocol):
+    """One of those who are measured on a graph."""
+
+    name: str
+    budget_s: float | None  # trials end when they have taken so long
+
+    def prepare(self, algorithm: Algorithm) -> Trial:
+        """Make ready; raises `Skipped` if this algorithm cannot be measured."""
+        ...
+
+    def facts(self) -> dict[str, Any]:
+        """What is worth knowing about the last measurement."""
+        ...
+
+
+class Skipped(Exception):
+    """A contender does not take part, for the reason given."""
+
+
+class WrongAnswerError(EvenerError):
+    """An answer of Evener's failed its verification: no time of it means anything."""
+
+
+class Evener:
+    """Evener on one device; each answer is verified, outside the timing."""
+
+    budget_s: float | None = None
+
+    def __init__(self, graph: Graph, device: str):
+        self.graph, self.device = graph, device
+        self.name = f"evener {device}"
+        self._facts: dict[str, Any] = {}
+        self._verified: dict[tuple[str, tuple[int, ...]], dict[str, np.ndarray]] = {}
+
+    def prepare(self, algorithm: Algorithm) -> Trial:
+        """The first call, which compiles or finds compiled code, is not timed; its parts are."""
+        self._facts = {}
+        return lambda sources: self._trial(algorithm, sources)
+
+    def facts(self) -> dict[str, Any]:
+        """Seconds to compile (or load compiled code) and to set up, at the first call; counts."""
+        return self._facts
+
+    def _trial(self, algorithm: Algorithm, sources: Sequence[int]) -> Timing:
+        wall, result = timed(lambda: algorithm.run(self.graph, sources, self.device))
+        stats = result.stats
+        if not self._facts:
+            self._facts = {
+                "device": self.device,
+                "first_call_s": round(wall, 6),
+                "compile_s": round(stats.get("compile_seconds", 0.0), 6),
+                "setup_s": round(stats["setup_seconds"], 6),
+                "verified": True,
+            }
+        self._facts["supersteps"] = stats["supersteps"]
+        self._verify(algorithm, result, sources)
+        return Timing(stats["run_seconds"], wall, algorithm.summarize(result, sources))
+
+    def _verify(self, algorithm: Algorithm, result: Any, sources: Sequence[int]) -> None:
+        """Verify an answer, unless it equals one that was verified already."""
+        key = (algorithm.name, tuple(sources))
+        fields, before = result.to_numpy(), self._verified.get(key)
+        if before is not None and all(
+            np.array_equal(fields[name], before[name], equal_nan=fields[name].dtype.kind == "f")
+            for name in fields
+        ):
+            return
+        try:
+            algorithm.verify(self.graph, result, sources)
+        except AssertionError as error:
+            raise WrongAnswerError(
+                f"{algorithm.name} on {self.device} from {list(sources)} is wrong: {error}."
+            ) from None
+        self._verified[key] = fields

@@ -1,0 +1,89 @@
+"""``evener bench``: time the algorithms, beside GAPBS and other libraries if that is asked for."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from evener.cli.output import print_json, print_table
+from evener.cli.parser import add_json, new_command
+from evener.errors import EvenerError
+
+
+def add_command(commands: Any) -> None:
+    """Add ``bench`` to the parser."""
+    parser = new_command(
+        commands, "bench", run, "time the algorithms on a table of graphs, each answer verified",
+        "  evener bench --graphs kron14,grid200 --algorithms bfs,sssp\n"
+        "  evener bench --gapbs ../gapbs -o results.json\n"
+        "  evener bench --graphs kron20 --peers\n\n"
+        "Graphs: kronN and kronNxK (R-MAT of scale N, K edges a vertex), uniformN, gridN (N × N, "
+        "5 % of\nthe edges removed), a generator such as rmat:scale=16, or a file.",
+    )  # fmt: skip
+    parser.add_argument(
+        "--algorithms", metavar="A,…", default="bfs,sssp,pagerank,cc,bc",
+        help="which of bfs, sssp, pagerank, cc, bc (default: all)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--graphs", metavar="G,…", default="kron20,uniform20,kron18x48,grid1500",
+        help="graphs (default: %(default)s)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--device", metavar="D,…", default="cpu", help="devices to compare (default: cpu)"
+    )
+    parser.add_argument(
+        "--trials", metavar="N", type=int, default=8, help="trials of each case (default: 8)"
+    )
+    parser.add_argument(
+        "--sources", metavar="N", type=int, default=4,
+        help="sources that the trials of a search take turns with (default: 4)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--seed", metavar="S", type=int, default=1, help="of graphs and sources (default: 1)"
+    )
+    parser.add_argument(
+        "--peers", action="store_true",
+        help="also time SciPy, NetworkX, NetworKit, igraph, python-graphblas and rustworkx, "
+        "where installed",
+    )  # fmt: skip
+    parser.add_argument(
+        "--gapbs", metavar="DIR", help="also time the programs of GAPBS that were built in DIR"
+    )
+    parser.add_argument("-o", "--out", metavar="OUT", help="write all results to a file, as JSON")
+    add_json(parser)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Measure, then print a table and write the results."""
+    from evener.bench.cases import algorithms_of, graphs_of
+    from evener.bench.harness import write_results
+    from evener.bench.matrix import Options, run_matrix
+    from evener.bench.report import COLUMNS, rows_of, skips_of, totals_of
+
+    out = None if arguments.out is None else Path(arguments.out).expanduser()
+    if out is not None and not out.parent.is_dir():
+        raise EvenerError(f"{out} cannot be written: there is no folder {out.parent}.")
+    devices = [device.strip() for device in arguments.device.split(",") if device.strip()]
+    if not devices:
+        raise EvenerError("--device is empty; name one, such as cpu.")
+    options = Options(
+        algorithms_of(arguments.algorithms), graphs_of(arguments.graphs), devices,
+        arguments.trials, arguments.sources, arguments.seed, arguments.peers,
+        None if arguments.gapbs is None else Path(arguments.gapbs).expanduser(),
+    )  # fmt: skip
+    results = run_matrix(options, _say)
+    if out is not None:
+        write_results(out, results)
+    if arguments.json:
+        print_json(results)
+        return
+    print_table(COLUMNS, rows_of(results))
+    for line in [*skips_of(results), *totals_of(results)]:
+        print(line)
+
+
+def _say(line: str) -> None:
+    """Tell how far it is: such a benchmark takes minutes."""
+    print(line, file=sys.stderr, flush=True)
