@@ -36,12 +36,20 @@ class Compiled:
     @property
     def dispatcher(self) -> Any:
         """The Numba dispatcher, created once however many threads ask."""
-        found = self.__dict__.get("_dispatcher")
+        return self._dispatcher("_outer", _make_dispatcher)
+
+    @property
+    def inner(self) -> Any:
+        """The one that other compiled code calls (`evener.device.inner`)."""
+        return self._dispatcher("_inner", _make_inner)
+
+    def _dispatcher(self, name: str, make: Callable[..., Any]) -> Any:
+        found = self.__dict__.get(name)
         if found is None:
             with _lock:
-                found = self.__dict__.get("_dispatcher")
+                found = self.__dict__.get(name)
                 if found is None:
-                    found = self.__dict__["_dispatcher"] = _make_dispatcher(self)
+                    found = self.__dict__[name] = make(self.python, self.options)
         return found
 
     def compile_for(self, *examples: Any) -> None:
@@ -64,7 +72,7 @@ class Compiled:
     def _numba_type_(self) -> Any:
         from evener.device.cpu_types import FunctionType
 
-        return FunctionType(self.dispatcher)
+        return FunctionType(self.inner)
 
     def __repr__(self) -> str:
         return f"<compiled {self.python.__module__}.{self.python.__qualname__}>"
@@ -93,17 +101,29 @@ def _writeable(value: Any) -> Any:
     return value
 
 
-def _make_dispatcher(compiled: Compiled) -> Any:
+def _make_dispatcher(function: Callable[..., Any], options: dict[str, Any]) -> Any:
+    from evener.device.cache import DiskCache
+
+    dispatcher = _jit(function, options)
+    dispatcher._cache = DiskCache(function, options)
+    return dispatcher
+
+
+def _make_inner(function: Callable[..., Any], options: dict[str, Any]) -> Any:
+    from evener.device.inner import InnerCompiler
+
+    without = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    return _jit(function, {**options, **without, "pipeline_class": InnerCompiler})
+
+
+def _jit(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     import numba
 
     from evener.device import cpu_atomic, cpu_types  # noqa: F401  they register with Numba
-    from evener.device.cache import DiskCache
 
     # error_model: a division by zero gives inf or nan as in C, instead of a raise that costs a
     # branch; bounds are not checked for the same reason (NUMBA_BOUNDSCHECK=1 checks them).
-    dispatcher = numba.njit(nogil=True, error_model="numpy", **compiled.options)(compiled.python)
-    dispatcher._cache = DiskCache(compiled.python, compiled.options)
-    return dispatcher
+    return numba.njit(nogil=True, error_model="numpy", **options)(function)
 
 
 def compiled(
