@@ -5,8 +5,9 @@ subgraph sampling, IPDPS 2018). Every vertex points to one of its component, its
 edge *hooks* the higher of two roots onto the lower; *compressing* makes everyone point to its
 root. Two neighbours of each vertex are hooked first: that joins most of the graph into one giant
 component. The rest of the edges then matter only where an end is outside it, so most neighbour
-lists are never read. As the giant counts the component of a vertex of the largest degree, instead
-of the most frequent of a sample: one reduction finds it, and any choice is correct.
+lists are never read. As the giant counts, among a sample, the component of a vertex of the largest
+degree, of several the one with the lowest root, which has won most hooks: one reduction finds it,
+and any choice is correct.
 
 A list may be left out only if its edges are in another list too, so a directed graph takes the
 program that reads them all. The last step repeats until no edge hooks: where several devices
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 LABEL_BITS = 33  # of the key that is reduced: the degree above, the component below
 LABEL = (1 << LABEL_BITS) - 1
+SAMPLES = 1024
 
 
 class DirectedComponents(Program):
@@ -85,21 +87,26 @@ class Components(DirectedComponents):
 
     @functor
     def by_degree(v, s):
-        return (int64(s.degree[v]) << LABEL_BITS) | int64(s.component[s.id[v]])
+        return (int64(s.degree[v]) << LABEL_BITS) | (LABEL - int64(s.component[s.id[v]]))
 
     @functor
     def outside(src, s):
-        return s.component[s.id[src]] != (s.giant & LABEL)
+        return s.component[s.id[src]] != LABEL - (s.giant & LABEL)
 
     hook, compress = DirectedComponents.hook, DirectedComponents.compress
+
+    def start(self):
+        DirectedComponents.start(self)
+        step = max(1, self.num_vertices // SAMPLES)
+        return np.arange(0, self.num_vertices, step)  # among them the giant is looked for
 
     loop = (
         edges(hook, neighbours=(0, 1)),
         compute(compress, over="all"),
         edges(hook, neighbours=(1, 2)),
         compute(compress, over="all"),
+        reduce(by_degree, "max", into=giant),
         repeat(
-            reduce(by_degree, "max", into=giant, over="all"),
             edges(hook, where=outside),
             compute(compress, over="all"),
             until=DirectedComponents.unchanged,
