@@ -17,7 +17,10 @@ from evener.programs.fields import MERGES
 from test_algorithms import DEVICES, random_graph, weighted
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-NAMES = ["widest_path", "k_core", "k_hop", "personalised_heat", "path_counting"]
+NAMES = [
+    "widest_path", "k_core", "k_hop", "personalised_heat", "path_counting",
+    "gather_apply_scatter", "vertex_centric",
+]  # fmt: skip
 on_devices = pytest.mark.parametrize("device", DEVICES)
 
 

@@ -304,17 +304,25 @@ def test_ctrl_c_stops_a_run_and_leaves_the_team_usable():
 
 
 def test_what_only_the_interpreter_runs_is_said():
-    class EdgesOut(Program):
+    class Twice(Program):
         seen = Field(int32, merge="max")
 
         @functor
         def mark(src, dst, edge, s):
             return atomic.max(s.seen, dst, 1) < 1
 
-        loop = repeat(advance(mark, emit="edges"), max_supersteps=1)
+        @functor
+        def touch(v, s):
+            s.seen[v] += 1
 
-    with pytest.raises(DeviceError, match="frontier of edges"):
-        run(EdgesOut, GRAPHS[3], device="cpu")
+        loop = (
+            repeat(advance(mark), max_supersteps=1, record=True),
+            backwards(backwards(compute(touch))),
+        )
+
+    with pytest.raises(DeviceError, match="backwards within backwards"):
+        run(Twice, GRAPHS[3], device="cpu")
+    assert run(Twice, GRAPHS[3]).stats["device"] == "python"
 
 
 def test_clock():

@@ -546,9 +546,10 @@ def test_bad_loops():
         make(repeat(advance(always), order=nearest(value, 1)))
     with pytest.raises(ProgramError, match="nearest has as delta something"):
         make(repeat(advance(always), order=nearest(value, width)), value=value)
-    with pytest.raises(ProgramError, match="exactly one advance stage"):
-        make(repeat(filter(keep), order=nearest(value, 1)), value=value)
-    with pytest.raises(ProgramError, match="goes over the frontier, to vertices"):
+    for stage in (compute(nothing), advance(always, over="all")):
+        with pytest.raises(ProgramError, match="takes a frontier and makes a new one"):
+            make(repeat(stage, order=nearest(value, 1), max_supersteps=1), value=value)
+    with pytest.raises(ProgramError, match="order= cannot take a frontier of edges"):
         make(repeat(advance(always, emit="edges"), order=nearest(value, 1)), value=value)
     with pytest.raises(ProgramError, match="max_supersteps is something"):
         make(repeat(advance(always), max_supersteps=width))

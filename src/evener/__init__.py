@@ -31,7 +31,9 @@ from evener.programs import (
     Scalar,
     Vertex,
     functor,
+    gas,
     stages,
+    vertex,
 )
 from evener.versions import show_versions
 
@@ -54,11 +56,13 @@ __all__ = [
     "Vertex",
     "atomic",
     "functor",
+    "gas",
     "generate",
     "load",
     "run",
     "show_versions",
     "stages",
+    "vertex",
     *algorithms.__all__,
 ]
 

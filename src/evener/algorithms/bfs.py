@@ -20,6 +20,7 @@ import numpy as np
 from numpy import int32, int64
 
 from evener.algorithms.arguments import Label, SomeLabels, one_vertex, whole
+from evener.algorithms.outcome import only
 from evener.device import atomic
 from evener.engine.run import run
 from evener.graph.csr import Graph
@@ -124,7 +125,8 @@ def bfs(
     goal = -1 if target is None else one_vertex(graph, target, "target")
     if goal >= 0 and np.any(np.equal(graph.index_of(source), goal)):
         limit = 0
-    return run(BoundedBFS, graph, source=source, goal=goal, limit=limit, device=device, **options)
+    found = run(BoundedBFS, graph, source=source, goal=goal, limit=limit, device=device, **options)
+    return only(found, "depth", "parent")
 
 
 def verify(graph: Graph, result: Any, source: Any, cutoff: int | None = None) -> None:

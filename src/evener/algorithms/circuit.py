@@ -139,7 +139,7 @@ def circuit(
         Circuit, graph, initial=start, held=held, tol=number(tol, "tol", 0), max_iterations=limit,
         device=device, **options,
     )  # fmt: skip
-    note_convergence(result, "circuit", np.max, tol, limit)
+    note_convergence(result, "circuit", result.largest_move, tol, limit)
     return only(result, "potential")
 
 

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy import int64
 
+from evener.algorithms.outcome import only
 from evener.device import atomic
 from evener.engine.run import run
 from evener.graph.csr import Graph
@@ -145,7 +146,7 @@ def connected_components(graph: Graph, *, device: str = "auto", **options: Any) 
         own = np.arange(graph.num_vertices, dtype=result.component.dtype)
         return int(np.count_nonzero(result.component == own))
 
-    return result._attach(count=count)
+    return only(result, "component")._attach(count=count)
 
 
 def verify(graph: Graph, result: Any) -> None:

@@ -133,7 +133,7 @@ def heat(
         Heat, graph, initial=start, step=length, tol=number(tol, "tol", 0), max_iterations=limit,
         device=device, **options,
     )  # fmt: skip
-    note_convergence(result, "heat", np.max, tol, limit)
+    note_convergence(result, "heat", result.largest_move, tol, limit)
     return only(result, "temperature")
 
 

@@ -127,7 +127,7 @@ def neural(
         Neural, graph, initial=start, tol=number(tol, "tol", 0), max_iterations=limit,
         device=device, **options,
     )  # fmt: skip
-    note_convergence(result, "neural", np.max, tol, limit)
+    note_convergence(result, "neural", result.largest_move, tol, limit)
     return only(result, "activation")
 
 

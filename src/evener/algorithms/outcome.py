@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
-
-import numpy as np
 
 from evener.engine.result import Result
 
 
 def only(result: Result, *names: str) -> Result:
-    """The result with the fields that the algorithm promises, less those it only worked with."""
+    """The result with the fields that the algorithm promises, less what it only worked with."""
     result._fields = result._fields.only(*names)
+    result._extra.clear()
     return result
 
 
-def note_convergence(result: Result, algorithm: str, largest: Any, tol: float, limit: int) -> None:
+def note_convergence(result: Result, algorithm: str, moved: float, tol: float, limit: int) -> None:
     """Set ``stats["converged"]``, and warn in one sentence if the answer is not the one asked for.
 
-    ``largest`` maps the movements of the last iteration to the number that ``tol`` bounds.
+    ``moved`` is what ``tol`` bounds, as the last iteration left it.
     """
-    iterations = result.stats["supersteps"]
-    moved = largest(result.moved) if iterations else np.inf
-    converged = result.graph.num_vertices == 0 or bool(moved < tol)
+    ended = result.stats["supersteps"] > 0 and moved < tol
+    converged = result.graph.num_vertices == 0 or ended
     result.stats["converged"] = converged
     if not converged:
         warnings.warn(

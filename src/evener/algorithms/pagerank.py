@@ -271,7 +271,7 @@ def pagerank(
     program = PROGRAMS[program] if kind == float32 else program
     result = run(program, graph, device=device, **parameters, **options)
     limit = parameters["max_iterations"]
-    note_convergence(result, "pagerank", np.sum, parameters["tol"], limit)
+    note_convergence(result, "pagerank", result.change, parameters["tol"], limit)
     return only(result, "rank")
 
 

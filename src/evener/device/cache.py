@@ -155,6 +155,10 @@ class DiskCache:
     def flush(self) -> None:
         """Nothing is held back in memory."""
 
+    def holds(self, signature: Any, target_context: Any) -> bool:
+        """Whether there is a file for a signature."""
+        return self._enabled and self._file(signature, target_context).exists()
+
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         """Return the compiled result for a signature, or None when it must be compiled."""
         if not self._enabled or _takes_functions(signature):

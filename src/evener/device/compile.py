@@ -54,17 +54,30 @@ class Compiled:
 
     def compile_for(self, *examples: Any) -> None:
         """Compile for arguments of these types, or find that in the cache, without calling."""
+        dispatcher = self.dispatcher  # our own types are registered with the first one
+        dispatcher.compile(tuple(map(self.type_of, examples)))
+
+    def is_compiled_for(self, *examples: Any) -> bool:
+        """Whether code for arguments of these types is in memory or in the cache."""
+        dispatcher = self.dispatcher
+        signature = tuple(map(self.type_of, examples))
+        return signature in dispatcher.overloads or dispatcher._cache.holds(
+            signature, dispatcher.targetctx
+        )
+
+    @staticmethod
+    def type_of(example: Any) -> Any:
+        """The compiler's type of a value."""
         import numba
 
-        self.dispatcher.compile(tuple(numba.typeof(_writeable(example)) for example in examples))
+        return numba.typeof(_writeable(example))
 
     def result_dtype(self, *examples: Any) -> np.dtype:
         """The dtype that the function returns for arguments of these types."""
-        import numba
         from numba.np.numpy_support import as_dtype
 
         dispatcher = self.dispatcher  # our own types are registered with the first one
-        signature = tuple(numba.typeof(_writeable(example)) for example in examples)
+        signature = tuple(map(self.type_of, examples))
         dispatcher.compile(signature)
         return as_dtype(dispatcher.overloads[signature].signature.return_type)
 

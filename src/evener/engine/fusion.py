@@ -9,6 +9,15 @@ from evener.programs.program import Declaration
 from evener.programs.stages import Gather, Reduce, Stage
 
 
+def without_dst(f: Any) -> Any:
+    """The functor of a gather that does not ask for the vertex that gathers, called with it."""
+
+    def adapted(src, dst, edge, s):
+        return f(src, edge, s)
+
+    return compiled(adapted, allocates=False)
+
+
 def seen_by_others(d: Declaration, stage: Gather) -> tuple[str, ...]:
     """Fields that the applies of a gather write and that the totals of other vertices read."""
     read = {

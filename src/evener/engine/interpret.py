@@ -23,7 +23,6 @@ from evener.engine.interpret_stages import (
     run_stage,
 )
 from evener.engine.job import Job, field_dtype
-from evener.errors import ProgramError
 from evener.programs.fields import neutral
 from evener.programs.stages import Advance, Backwards, Edges, Gather, Reduce, Repeat, Stage
 
@@ -69,7 +68,7 @@ class OneDevice:
 
         out = Adjacency.of(graph)
         vertices = list(range(graph.num_vertices))
-        self.parts = [Part(job.declaration, state, vertices, out, into)]
+        self.parts = [Part(job.declaration, state, vertices, out, into, graph.directed)]
         self.direction = direction
 
     def start(self, frontier: np.ndarray | None) -> Frontiers:
@@ -183,10 +182,6 @@ class Loop:
         """Advance from the nearest bucket first; what was not reached is handed on."""
         assert stage.order is not None
         delta = self.job.value_of(stage.order.delta)
-        if not delta > 0:
-            raise ProgramError(
-                f"{self.job.declaration.name}: delta is {delta}; it must be above 0."
-            )
         parts = self.machine.parts
         field, control = stage.order.field.name, _Control(self, stage)
         waiting: list[dict[Any, float]] = [{} for _ in parts]  # a vertex and its bucket

@@ -57,6 +57,22 @@ class Adjacency:
         """Those of a whole graph."""
         return cls(graph.indptr.tolist(), graph.indices.tolist(), graph.weights)
 
+    @classmethod
+    def joined(cls, one: Adjacency, other: Adjacency) -> Adjacency:
+        """For each vertex the neighbours in the one, then those in the other."""
+        indptr: list[int] = [0]
+        places: list[int] = []
+        for v in range(len(one.indptr) - 1):
+            places += range(one.indptr[v], one.indptr[v + 1])
+            behind = len(one.neighbours)
+            places += range(behind + other.indptr[v], behind + other.indptr[v + 1])
+            indptr.append(len(places))
+        neighbours = [*one.neighbours, *other.neighbours]
+        weights = None
+        if one.weights is not None and other.weights is not None:
+            weights = np.concatenate([one.weights, other.weights])[places]
+        return cls(indptr, [neighbours[place] for place in places], weights)
+
     def of_vertex(self, v: int, first: int = 0, last: int | None = None) -> Iterator[Any]:
         """The neighbours of a vertex, or a slice of them, each with its edge."""
         begin, end = self.indptr[v], self.indptr[v + 1]
@@ -74,7 +90,18 @@ class Part:
     vertices: list[Any]
     out: Adjacency
     into: Callable[[], Adjacency]  # called when a stage pulls: the transpose may not be there yet
+    directed: bool = True
     calls: dict[str, Callable[..., Any]] = field(default_factory=dict)
+
+    def side(self, along: str) -> Adjacency:
+        """The neighbour lists to gather over; both are one for an undirected graph."""
+        if along == "out":
+            return self.out
+        return self.into() if along == "in" or not self.directed else self._both
+
+    @functools.cached_property
+    def _both(self) -> Adjacency:
+        return Adjacency.joined(self.into(), self.out)
 
     def call(self, name: str, *, returns: bool = True) -> Callable[..., Any]:
         """A functor whose errors name the program, the functor and the line."""
@@ -169,9 +196,10 @@ def compute(part: Part, stage: Compute, frontier: Frontier) -> Outcome:
 
 
 def gather(part: Part, stage: Gather, frontier: Frontier) -> Outcome:
-    """Combine the values of the in-edges of each vertex, then apply the totals."""
-    s, f, apply = part.s, part.call(stage.functor), part.call(stage.apply)
-    into, combine = part.into(), _combination(part, stage)
+    """Combine the values of the edges of each vertex, then apply the totals."""
+    s, apply = part.s, part.call(stage.apply)
+    f = part.call(stage.functor) if stage.sees_dst else _without_dst(part.call(stage.functor))
+    into, combine = part.side(stage.along), _combination(part, stage)
     s.weight = into.weights
     calls = 0
     kept = []
@@ -187,6 +215,10 @@ def gather(part: Part, stage: Gather, frontier: Frontier) -> Outcome:
         if total is not None and apply(dst, total, s):
             kept.append(dst)
     return Outcome(kept, calls)
+
+
+def _without_dst(f: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda src, dst, edge, s: f(src, edge, s)
 
 
 def _combination(part: Part, stage: Gather) -> Callable[[list[Any]], Any]:
@@ -235,7 +267,7 @@ def reduce(part: Part, stage: Reduce, frontier: Frontier) -> Outcome:
 
 def bucket(value: Any, delta: Any) -> float:
     """The number of the bucket that a value falls into."""
-    return math.inf if value == math.inf else math.floor(value / delta)
+    return math.inf if value == math.inf else math.floor(float(value) / float(delta))
 
 
 def _guard(program: str, functor: Functor, returns: bool) -> Callable[..., Any]:

@@ -16,6 +16,7 @@ from evener.errors import GraphError, ProgramError
 from evener.graph.csr import Graph
 from evener.programs.fields import VERTEX, WEIGHT, Field, Param
 from evener.programs.program import Declaration, Program
+from evener.programs.stages import Repeat, walk
 
 
 @dataclass
@@ -63,7 +64,13 @@ def set_up(program: type[Program], graph: Graph, parameters: dict[str, Any]) -> 
             raise ProgramError(
                 f"{d.name}.start replaces self.{name}; assign to its elements (self.{name}[:] = …)."
             )
-    return Job(program, graph, params, fields, frontier)
+    job = Job(program, graph, params, fields, frontier)
+    for stage in walk(d.loop):
+        if isinstance(stage, Repeat) and stage.order is not None:
+            delta = job.value_of(stage.order.delta)
+            if not delta > 0:
+                raise ProgramError(f"{d.name}: delta is {delta}; it must be above 0.")
+    return job
 
 
 def field_dtype(kind: Any, graph: Graph) -> np.dtype:

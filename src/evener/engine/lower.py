@@ -15,16 +15,21 @@ from typing import Any, NoReturn
 import numpy as np
 
 from evener.device import atomic, compiled, serial
+from evener.device.diagnose import raises
 from evener.device.sync import barrier, cycles
 from evener.engine import fusion
 from evener.engine.job import Job, field_dtype
+from evener.engine.lower_loops import Loops
 from evener.errors import DeviceError
 from evener.operators import advance as advance_module
+from evener.operators import buckets as buckets_module
+from evener.operators import edge_frontier as edge_module
 from evener.operators import frontier as frontier_module
 from evener.operators import gather as gather_module
 from evener.operators import nearest as nearest_module
+from evener.operators import record as record_module
 from evener.operators import vertices as vertices_module
-from evener.programs.fields import Param, neutral
+from evener.programs.fields import neutral
 from evener.programs.program import Declaration
 from evener.programs.stages import (
     Advance,
@@ -40,12 +45,17 @@ from evener.programs.stages import (
 )
 
 MODES = {"push": advance_module.PUSH, "pull": advance_module.PULL, "auto": advance_module.AUTO}
+SIDES = {"in": ("into", "weight_in"), "out": ("out", "weight_out"), "both": ("both", "weight_both")}
 IDEMPOTENT = ("min", "max", "any")
 
 SIGNATURE = (
     "thread", "threads", "sync", "graph", "fields", "params", "fronts", "marks", "buffers",
-    "partials", "totals", "copies", "sums", "ordered", "record", "trace",
+    "partials", "totals", "copies", "sums", "ordered", "record", "edge_rooms", "waiting", "trace",
 )  # fmt: skip
+EDGE_OPERATORS = (
+    "EdgeFrontier", "advance_edges", "filter_edges", "compute_edges", "targets",
+)  # fmt: skip
+RECORD_OPERATORS = ("Record", "remember", "remember_edges", "recall", "recall_edges")
 
 
 class NotLoweredError(DeviceError):
@@ -62,17 +72,22 @@ class Kernel:
     totals: set[int] = field(default_factory=set)  # gathers that store totals
     copied: list[str] = field(default_factory=list)  # fields that have a second copy
     summed: list[str] = field(default_factory=list)  # scalars that are reduced by chunk
+    orders: int = 0  # loops in the order of buckets that are not fused
+    has_edges: bool = False  # whether there are frontiers of edges
 
 
 def lower(job: Job, direction: str, state: Any) -> Kernel:
     """Write the kernel of a job; DeviceError for what only the interpreter runs."""
-    return _Writer(job, direction, state).write()
+    writer = _Writer(job, direction, state)
+    kernel = writer.write()
+    kernel.orders, kernel.has_edges = writer.orders, writer.has_edges
+    return kernel
 
 
 def pulls(d: Declaration, direction: str) -> bool:
     """Whether a stage may run along in-edges, so that the transpose is needed."""
     return any(
-        isinstance(stage, Gather)
+        (isinstance(stage, Gather) and stage.along != "out")
         or (
             isinstance(stage, Advance)
             and (direction == "pull" or (direction == "auto" and stage.where is not None))
@@ -81,13 +96,16 @@ def pulls(d: Declaration, direction: str) -> bool:
     )
 
 
-class _Writer:
+class _Writer(Loops):
     def __init__(self, job: Job, direction: str, state: Any):
         self.job, self.d, self.direction = job, job.declaration, direction
         self.lines: list[str] = []
         self.indent = 1
-        self.loops = 0
         self.step = "0"
+        self.replays = any(isinstance(stage, Backwards) for stage in walk(self.d.loop))
+        self.has_edges = any(
+            isinstance(stage, Advance) and stage.emit == "edges" for stage in walk(self.d.loop)
+        )
         self.current, self.next = "current", "following"
         self.in_replay = False
         self.kernel = Kernel("", {})
@@ -103,9 +121,14 @@ class _Writer:
             "gather_all": gather_module.gather_all, "sum_up": gather_module.sum_up,
             "settle": gather_module.settle, "reduce": vertices_module.reduce,
             "edges": vertices_module.edges, "next_stamp": next_stamp, "note": note,
-            "remember": remember,
+            **{name: getattr(edge_module, name) for name in EDGE_OPERATORS},
+            **{name: getattr(record_module, name) for name in RECORD_OPERATORS},
+            "join": buckets_module.join, "pick": buckets_module.pick,
+            "hand_on": buckets_module.hand_on, "empty": frontier_module.empty,
         }  # fmt: skip
         for name, functor in self.d.functors.items():
+            if raises(functor.function):  # it would leave the others waiting at a barrier
+                self.refuse(f"has a functor, {name}, that raises or asserts")
             self.names[f"f_{name}"] = compiled(functor.function, allocates=False)
             self.names[f"alone_{name}"] = self.alone(name)
         for name, combination in vertices_module.COMBINATIONS.items():
@@ -136,6 +159,9 @@ class _Writer:
             self.names[f"neutral_{name}"] = dtype.type(value)
             self.put(f"scalar_{name} = neutral_{name}")
             self.put(f"partial_{name} = partials[{i + 1}]")
+        if self.has_edges:
+            for line in _EDGE_PROLOGUE:
+                self.put(line)
         at = len(self.lines)
         self.sequence(self.d.loop)
         copied = self.kernel.copied
@@ -149,7 +175,8 @@ class _Writer:
         for name in self.d.scalars:
             self.put(f"partial_{name}[8 * thread] = scalar_{name}")
         self.put("trace[0, 5 + thread] = visited")
-        self.put("return stopped")
+        self.put("if thread == 0: trace[0, 1] = fused")
+        self.put("return False")
         text = f"def worker({', '.join(SIGNATURE)}):\n" + "\n".join(self.lines) + "\n"
         self.kernel.text, self.kernel.names = text, self.names
         return self.kernel
@@ -169,15 +196,24 @@ class _Writer:
         self.put("calls += made")
         self.put("visited += made")
 
+    def field(self, name: str) -> str:
+        return f"field_{name}"
+
     def source(self, stage: Stage) -> str:
         return "everyone" if stage.over_all else self.current
 
     def swap(self) -> None:
-        if self.in_replay:  # straight-line text: names change, not what they stand for
+        if self.in_place:  # straight-line text: names change, not what they stand for
             spare = {"x", "y"} - {self.next}
             self.current, self.next = self.next, spare.pop()
         else:
             self.put("current, following = following, current")
+        if self.has_edges:
+            self.put("on_edges = False")
+
+    def swap_edges(self) -> None:
+        self.put("edge_current, edge_following = edge_following, edge_current")
+        self.put("on_edges = True")
 
     # ---- stages ---------------------------------------------------------------------------
 
@@ -192,14 +228,14 @@ class _Writer:
                 self.backwards(stage)
             elif isinstance(stage, Advance):
                 self.advance(stage)
+            elif isinstance(stage, Filter | Compute) and stage.on_edges:
+                self.on_edges(stage)
             elif isinstance(stage, Filter):
-                self.refuse_edges(stage.on_edges)
                 self.put(f"s = {self.state('weight_out')}")
                 source = self.source(stage)
                 self.put(f"filter_(team, f_{stage.functor}, s, {source}, {self.next})")
                 self.swap()
             elif isinstance(stage, Compute):
-                self.refuse_edges(stage.on_edges)
                 self.put(f"s = {self.state('weight_out')}")
                 self.put(f"compute(team, f_{stage.functor}, s, {self.source(stage)})")
             elif isinstance(stage, Gather):
@@ -214,13 +250,25 @@ class _Writer:
             f"{self.d.name} {what}, which this version runs only on device='python'."
         )
 
-    def refuse_edges(self, on_edges: bool) -> None:
-        if on_edges:
-            self.refuse("has a frontier of edges")
+    def on_edges(self, stage: Filter | Compute) -> None:
+        """A filter or compute on a frontier of edges."""
+        self.put(f"s = {self.state('weight_out')}")
+        if isinstance(stage, Filter):
+            self.count(
+                f"filter_edges(team, out, f_{stage.functor}, s, edge_current, edge_following)"
+            )
+            self.swap_edges()
+        else:
+            self.count(f"compute_edges(team, out, f_{stage.functor}, s, edge_current)")
+
+    def count(self, called: str) -> None:
+        """Call an operator that returns the calls of its functor."""
+        self.put(f"made = {called}")
+        self.count_calls()
 
     def keeps(self, stages: tuple[Stage, ...], at: int) -> bool:
         """Whether the frontier that a stage makes is ever taken, or only counted."""
-        if self.in_replay:
+        if self.in_place:
             return at + 1 < len(stages)
         return any(
             not stage.over_all and not isinstance(stage, Repeat | Backwards | Edges)
@@ -228,7 +276,6 @@ class _Writer:
         )
 
     def advance(self, stage: Advance) -> None:
-        self.refuse_edges(stage.emit == "edges")
         where = "always" if stage.where is None else f"f_{stage.where}"
         mode = MODES[self.direction]
         if self.direction == "auto" and stage.where is None:
@@ -236,6 +283,16 @@ class _Writer:
         source = self.source(stage)
         self.put(f"s = {self.state('weight_out')}")
         self.put(f"t = {self.state('weight_in')}")
+        if self.has_edges and not stage.over_all:
+            self.put("if on_edges:")
+            self.put("    stamp = next_stamp(team, marks, stamp)")
+            self.put("    targets(team, out, edge_current, current, marks, stamp)")
+        if stage.emit == "edges":
+            self.count(
+                f"advance_edges(team, out, f_{stage.functor}, {where}, s, {source}, edge_following)"
+            )
+            self.swap_edges()
+            return
         self.put("stamp = next_stamp(team, marks, stamp)")
         self.put(f"size = {source}.info[0]")
         self.put(
@@ -256,6 +313,8 @@ class _Writer:
         """
         if stage.idempotent != "auto":
             return not stage.idempotent
+        if self.has_edges:
+            return True
         for other in walk(self.d.loop):
             if isinstance(other, Repeat) and other.record:
                 return True
@@ -280,21 +339,26 @@ class _Writer:
             combine, start = f"f_{stage.combine[1:]}", "None"
         else:
             combine, start = f"combine_{stage.combine}", f"neutral_of_{number}"
-        functors = f"f_{stage.functor}, {combine}, f_{stage.apply}, {start}"
+        f = f"f_{stage.functor}"
+        if not stage.sees_dst:
+            self.names[f"w_{stage.functor}"] = fusion.without_dst(self.names[f])
+            f = f"w_{stage.functor}"
+        into, weight = SIDES[stage.along]
+        functors = f"{f}, {combine}, f_{stage.apply}, {start}"
         seen = () if stage.asynchronous else fusion.seen_by_others(self.d, stage)
-        self.put(f"t = {self.state('weight_in')}")
+        self.put(f"t = {self.state(weight)}")
         fused: list[Reduce] = []
         if stage.over_all and not any(self.d.fields[name].replicated for name in seen):
             fused = fusion.reductions(self.d, after)
-            self.gather_all(number, functors, seen, fused, keeps)
+            self.gather_all(number, stage.along, functors, seen, fused, keeps)
         elif not seen:
             self.put(
-                f"made = gather_at_once(team, into, {functors}, t, {self.source(stage)}, "
+                f"made = gather_at_once(team, {into}, {functors}, t, {self.source(stage)}, "
                 f"{self.next}, {keeps})"
             )
         else:
             self.put(
-                f"made = gather(team, into, {functors}, t, {self.source(stage)}, {self.next}, "
+                f"made = gather(team, {into}, {functors}, t, {self.source(stage)}, {self.next}, "
                 f"totals[{number}], {keeps})"
             )
             self.kernel.totals.add(number)
@@ -304,8 +368,10 @@ class _Writer:
         return len(fused)
 
     def gather_all(
-        self, number: int, functors: str, seen: tuple[str, ...], fused: list[Reduce], keeps: bool
-    ) -> None:
+        self, number: int, along: str, functors: str, seen: tuple[str, ...],
+        fused: list[Reduce], keeps: bool,
+    ) -> None:  # fmt: skip
+        into, weight = SIDES[along]
         self.kernel.copied += [name for name in seen if name not in self.kernel.copied]
         scalars = [stage.into.name for stage in fused]
         first = len(self.kernel.summed)
@@ -314,9 +380,9 @@ class _Writer:
         self.names.update(fusion.helpers(number, seen, fused, dtypes, self.names))
         neutrals = "".join(f"neutral_{name}, " for name in scalars)
         arrays = "".join(f"sums[{first + i}], " for i in range(len(fused)))
-        self.put(f"u = {self.state('weight_in', seen)}")
+        self.put(f"u = {self.state(weight, seen)}")
         self.put(
-            f"made = gather_all(team, into, {functors}, t, u, keep_{number}, reduce_{number}, "
+            f"made = gather_all(team, {into}, {functors}, t, u, keep_{number}, reduce_{number}, "
             f"store_{number}, ({neutrals}0,), ({arrays}0,), {self.next}, {keeps})"
         )
         for name in seen:
@@ -348,104 +414,6 @@ class _Writer:
             f"neutral_{name}, s, {self.source(stage)}, partial_{name})"
         )
 
-    # ---- loops ----------------------------------------------------------------------------
-
-    def limit(self, given: Any) -> str:
-        if isinstance(given, Param):
-            return f"params[{list(self.d.params).index(given.name)}]"
-        return str(given)
-
-    def repeat(self, stage: Repeat) -> None:
-        if self.in_replay:
-            self.refuse("repeats within backwards")
-        if stage.order is not None:
-            self.nearest(stage)
-            return
-        self.loops += 1
-        outer, step = self.step, f"step_{self.loops}"
-        changed = f"changed_{self.loops}"
-        self.step = step
-        self.put(f"{step} = 0")
-        self.put(f"{changed}, changed = changed, False")
-        self.put("left, before = num_arcs, 0")
-        if stage.record:
-            self.put("recorded = 0")
-        self.put("while True:")
-        self.indent += 1
-        if stage.max_supersteps is not None:
-            self.put(f"if {step} >= {self.limit(stage.max_supersteps)}: break")
-        if stage.takes_frontier:
-            self.put("if current.info[0] == 0: break")
-        elif stage.makes_frontier:
-            self.put(f"if {step} > 0 and current.info[0] == 0: break")
-        self.put("stopped = barrier(sync, threads)")
-        self.put("if stopped: break")
-        self.put("changed = False")
-        self.put("members, calls, pulled, clock = current.info[0], 0, False, cycles()")
-        if stage.record:
-            self.put("recorded = remember(team, current, record[0], record[1], recorded)")
-            self.put("if recorded < 0: break")
-        self.sequence(stage.stages)
-        self.put(f"note(team, trace, row, {step}, members, calls, pulled, clock)")
-        self.put("row += 1")
-        self.put(f"{step} += 1")
-        self.put("if stopped: break")
-        if stage.until is not None:
-            self.put(f"if f_{stage.until}({self.state('weight_out')}): break")
-        self.indent -= 1
-        self.put(f"changed = {changed}")
-        if stage.record:
-            self.put("if recorded < 0: return True")
-        self.step = outer
-
-    def nearest(self, stage: Repeat) -> None:
-        advance = stage.stages[0]
-        assert isinstance(advance, Advance)
-        assert stage.order is not None
-        offered = {name for found in self.d.touched(advance) for name in found.offered}
-        plain = stage.until is None and stage.max_supersteps is None and not stage.record
-        if not plain or "superstep" in offered or advance.over_all or advance.emit == "edges":
-            self.refuse("orders its frontier in a way")
-        where = "always" if advance.where is None else f"f_{advance.where}"
-        at = stage.order.field.name
-        self.put(f"s = {self.state('weight_out')}")
-        self.put("members, clock = current.info[0], cycles()")
-        self.put(
-            f"rounds, calls, full = nearest(team, out, f_{advance.functor}, {where}, s, "
-            f"field_{at}, 1.0 / {self.limit(stage.order.delta)}, current, ordered[0], ordered[1], "
-            "Pool(ordered[2][thread], ordered[3][thread], ordered[4][thread], "
-            "ordered[5][thread], ordered[6][thread]))"
-        )
-        self.put("if full: return True")
-        self.put("visited += calls")
-        self.put("note(team, trace, row, rounds, members, calls, False, clock)")
-        self.put("row += 1")
-
-    def backwards(self, stage: Backwards) -> None:
-        if self.in_replay:
-            self.refuse("goes backwards within backwards")
-        self.loops += 1
-        step = f"step_{self.loops}"
-        outer, self.step = (self.step, self.current, self.next), step
-        self.put("x, y, before, left = following, spare, 0, num_arcs")
-        self.put(f"for {step} in range(recorded - 1, -1, -1):")
-        self.indent += 1
-        self.put(f"first, last = record[1][{step}], record[1][{step} + 1]")
-        self.put("replayed = Frontier(record[0][first:last], spare_bits, replay_info)")
-        self.put("barrier(sync, threads)")
-        self.put("if thread == 0:")
-        self.put("    replay_info[0], replay_info[8] = last - first, 0")
-        self.put("stopped = barrier(sync, threads)")
-        self.put("if stopped: break")
-        self.put("changed, calls, pulled, clock = False, 0, False, cycles()")
-        self.current, self.next, self.in_replay = "replayed", "x", True
-        self.sequence(stage.stages)
-        self.in_replay = False
-        self.put(f"note(team, trace, row, {step}, last - first, calls, pulled, clock)")
-        self.put("row += 1")
-        self.indent -= 1
-        self.step, self.current, self.next = outer
-
 
 _PROLOGUE = (
     "team = Team(thread, threads, sync, buffers[thread])",
@@ -456,13 +424,25 @@ _PROLOGUE = (
     "degree = graph[6]",
     "num_vertices, num_arcs = len(graph[0]) - 1, len(graph[1])",
     "ids = graph[7]",
+    "both = Adjacency(graph[8], graph[9])",
+    "weight_both = graph[10]",
     "current = Frontier(fronts[0], fronts[1], fronts[2])",
     "following = Frontier(fronts[3], fronts[4], fronts[5])",
     "everyone = Frontier(fronts[0], fronts[6], fronts[7])",
     "spare = Frontier(fronts[8], fronts[9], fronts[10])",
-    "spare_bits, replay_info = fronts[11], fronts[12]",
+    "spare_bits, replay_info, no_bits = fronts[11], fronts[12], fronts[11][:0]",
+    "kept = Record(record[0], record[1], record[2], record[3])",
     "changed, stopped, stamp, recorded, row = False, False, 0, 0, 0",
     "left, before, calls, visited, pulled = num_arcs, 0, 0, 0, False",
+    "members, clock, fused = 0, cycles(), 0",
+)
+
+_EDGE_PROLOGUE = (
+    "a, b, c, mine = edge_rooms[0], edge_rooms[1], edge_rooms[2], edge_rooms[3][thread]",
+    "edge_current = EdgeFrontier(a[0], a[1], a[2], mine)",
+    "edge_following = EdgeFrontier(b[0], b[1], b[2], mine)",
+    "edge_spare = EdgeFrontier(c[0], c[1], c[2], mine)",
+    "on_edges = False",
 )
 
 
@@ -491,20 +471,3 @@ def note(team, trace, row, step, members, calls, pulled, clock):
             trace[row + 1, 4] = cycles() - clock
     if team.thread == 0:
         trace[0, 0] = row + 1
-
-
-@compiled(allocates=False)
-def remember(team, current, queue, bounds, recorded):
-    """Keep a frontier for `backwards`; returns the number of those kept, -1 if there is no room."""
-    frontier_module.to_queue(team, current)
-    size = current.info[frontier_module.SIZE]
-    start = bounds[recorded]
-    if recorded + 2 > len(bounds) or start + size > len(queue):
-        return -1
-    share = (size + team.threads - 1) // team.threads
-    for i in range(team.thread * share, min((team.thread + 1) * share, size)):
-        queue[np.uint64(start + i)] = frontier_module.member(current, i)
-    if team.thread == 0:
-        bounds[recorded + 1] = start + size
-    barrier(team.sync, team.threads)
-    return recorded + 1

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import functools
 import linecache
-import mmap
 import time
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from evener import progress
 from evener.device import require_memory
 from evener.device.compile import Compiled
 from evener.device.states import Identity, state_type
 from evener.device.sync import new_sync
 from evener.device.team import run_together
+from evener.engine.check_functors import check_functors, compile_kernel, total_dtype
 from evener.engine.job import Job, field_dtype
 from evener.engine.lower import Kernel, lower, pulls
+from evener.engine.rooms import edge_rooms, joined, record_rooms, room, waiting_rooms
 from evener.errors import MemoryBudgetError
 from evener.graph.csr import Graph
 from evener.operators import nearest
@@ -27,9 +29,7 @@ from evener.programs.stages import Backwards, Gather, Repeat, walk
 
 TRACE_ROWS = 1 << 14
 OFFERED = ("weight", "id", "degree", "superstep", "num_vertices", "changed")
-_NORESERVE = 0x4000  # Linux: pages that are never touched need no memory
 _BUCKET_FACTOR = 4  # buckets may hold so many times the arcs at one time
-_RECORD_FACTOR = 64  # recorded frontiers may hold so many times the vertices
 
 
 def execute(job: Job, threads: int, direction: str = "auto") -> None:
@@ -43,16 +43,23 @@ def execute(job: Job, threads: int, direction: str = "auto") -> None:
     began = time.perf_counter()
     plan = _plan(job, direction)
     arguments = _arguments(job, plan, threads)
-    # Compiled on this thread, by a team of one that finds nothing to do.
-    plan.worker.compile_for(0, threads, new_sync(), *arguments)
+    # Compiled on this thread, for arguments of these types; nothing runs yet.
+    examples = (0, threads, new_sync(), *arguments)
+    job.stats["from_cache"] = plan.worker.is_compiled_for(*examples)
+    if not job.stats["from_cache"]:
+        with progress.task(f"compiling {job.declaration.name} for cpu"):
+            check_functors(job.declaration, _functors(job, plan.kernel), *_examples(job))
+            compile_kernel(job.declaration, plan.worker, *examples)
+    else:
+        plan.worker.compile_for(*examples)
     job.stats["compile_seconds"] = time.perf_counter() - began
     started = time.perf_counter()
     sync = new_sync()
     stopped = run_together(plan.worker, threads, sync, *arguments)
     if stopped:
         raise MemoryBudgetError(
-            f"{job.declaration.name} keeps more vertices in buckets or recorded frontiers than "
-            "there is room for."
+            f"{job.declaration.name} keeps more vertices in buckets or recorded frontiers than fit "
+            "into memory; limit its supersteps, or use a smaller graph."
         )
     _collect(job, arguments, threads, time.perf_counter() - started)
 
@@ -90,7 +97,7 @@ def _plan(job: Job, direction: str) -> _Plan:
     state = state_type((*d.fields, *d.params, *d.scalars, *OFFERED))
     kernel = lower(job, direction, state)
     for number, stage in enumerate(kernel.gathers):
-        dtype = _total_dtype(job, kernel, stage, state)
+        dtype = total_dtype(d, _functors(job, kernel), stage, *_examples(job))
         kernel.names[f"neutral_of_{number}"] = dtype.type(
             0 if stage.combine_is_functor else neutral(stage.combine, dtype)
         )
@@ -100,16 +107,18 @@ def _plan(job: Job, direction: str) -> _Plan:
     return _Plan(worker, kernel, pulls(d, direction))
 
 
-def _total_dtype(job: Job, kernel: Kernel, stage: Gather, state: Any) -> np.dtype:
-    """What the values of a gather add up in: integers in 64 bits."""
-    ids = _unsigned(job.graph._indices)[:0].dtype.type(0)
-    example = state(
+def _functors(job: Job, kernel: Kernel) -> dict[str, Compiled]:
+    return {name: kernel.names[f"f_{name}"] for name in job.declaration.functors}
+
+
+def _examples(job: Job) -> tuple[np.generic, Any]:
+    """A vertex and a state, of the types that functors get in the kernel."""
+    d = job.declaration
+    state = state_type((*d.fields, *d.params, *d.scalars, *OFFERED))(
         *job.fields.values(), *job.params.values(), *job.scalars.values(), _weights(job, job.graph),
         Identity(), job.graph.degrees, 0, job.graph.num_vertices, False,
     )  # fmt: skip
-    functor = kernel.names[f"f_{stage.functor}"]
-    dtype = functor.result_dtype(ids, ids, np.uint64(0), example)
-    return np.dtype({"b": np.int64, "i": np.int64, "u": np.uint64}.get(dtype.kind, dtype))
+    return _unsigned(job.graph._indices)[:0].dtype.type(0), state
 
 
 def _weights(job: Job, graph: Graph) -> np.ndarray:
@@ -131,6 +140,9 @@ def _arguments(job: Job, plan: _Plan, threads: int) -> tuple[Any, ...]:
     rows = (_unsigned(graph._indptr), _unsigned(graph._indices), _weights(job, graph))
     columns = (_unsigned(into._indptr), _unsigned(into._indices), _weights(job, into))
     ids = rows[1].dtype
+    both: tuple[np.ndarray, ...] = columns
+    if graph.directed and any(isinstance(s, Gather) and s.along == "both" for s in walk(d.loop)):
+        both = joined(columns, rows)
     stages = list(walk(d.loop))
     ordered = any(isinstance(stage, Repeat) and stage.order is not None for stage in stages)
     replays = any(isinstance(stage, Backwards) for stage in stages)
@@ -148,7 +160,7 @@ def _arguments(job: Job, plan: _Plan, threads: int) -> tuple[Any, ...]:
         np.zeros(8 * threads, field_dtype(scalar.dtype, graph)) for scalar in d.scalars.values()
     )
     return (
-        (*rows, *columns, graph.degrees, Identity()),
+        (*rows, *columns, graph.degrees, Identity(), *both),
         tuple(job.fields.values()),
         tuple(job.params.values()),
         _fronts(job, ids, threads, replays),
@@ -159,10 +171,9 @@ def _arguments(job: Job, plan: _Plan, threads: int) -> tuple[Any, ...]:
         (*copies, np.empty(0)),
         (*sums, np.empty(0)),
         _buckets(graph, ids, threads if ordered else 0),
-        (
-            _room(_RECORD_FACTOR * n if replays else 0, ids),
-            _room(_RECORD_FACTOR * n + 2 if replays else 2, np.dtype(np.int64)),
-        ),
+        record_rooms(n, ids, replays, plan.kernel.has_edges),
+        edge_rooms(graph.num_edges, ids, threads, plan.kernel.has_edges),
+        waiting_rooms(n, ids, threads, plan.kernel.orders),
         np.zeros((TRACE_ROWS + 1, 5 + threads), np.int64),
     )
 
@@ -176,23 +187,13 @@ def _buckets(graph: Graph, ids: np.dtype, threads: int) -> tuple[np.ndarray, ...
     words = np.dtype(np.uint64)
 
     def rows(length: int, dtype: np.dtype) -> np.ndarray:
-        return _room(threads * length, dtype).reshape(threads, length)
+        return room(threads * length, dtype).reshape(threads, length)
 
     return (
-        np.zeros(nearest.SHARED_WORDS, np.int64), _room(entries, ids),
+        np.zeros(nearest.SHARED_WORDS, np.int64), room(entries, ids),
         rows(chunks * nearest.CHUNK, ids), rows(chunks, words), rows(chunks, words),
         rows(nearest.MAX_BUCKETS, words), rows(nearest.TOP_WORDS, words),
     )  # fmt: skip
-
-
-def _room(length: int, dtype: np.dtype) -> np.ndarray:
-    """An array that takes memory only where it is written to."""
-    if length == 0:
-        return np.empty(0, dtype)
-    if not hasattr(mmap, "MAP_ANONYMOUS"):
-        return np.zeros(length, dtype)
-    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE
-    return np.frombuffer(mmap.mmap(-1, length * dtype.itemsize, flags=flags), dtype)
 
 
 def _fronts(job: Job, ids: np.dtype, threads: int, replays: bool) -> tuple[np.ndarray, ...]:
@@ -202,7 +203,7 @@ def _fronts(job: Job, ids: np.dtype, threads: int, replays: bool) -> tuple[np.nd
     first, everyone = np.zeros(INFO_WORDS, np.int64), np.zeros(INFO_WORDS, np.int64)
     everyone[[SIZE, FORM, EDGES]] = n, ALL, m
     # Inexact culling lets a vertex in once for each thread.
-    queue = _room(threads * n, ids)
+    queue = room(threads * n, ids)
     if job.frontier is None:
         first[:] = everyone
     else:
@@ -216,8 +217,8 @@ def _fronts(job: Job, ids: np.dtype, threads: int, replays: bool) -> tuple[np.nd
         return np.zeros(INFO_WORDS, np.int64)
 
     return (
-        queue, bits(), first, _room(threads * n, ids), bits(), info(), bits(), everyone,
-        _room(threads * n if replays else 0, ids), bits(replays), info(), bits(replays), info(),
+        queue, bits(), first, room(threads * n, ids), bits(), info(), bits(), everyone,
+        room(threads * n if replays else 0, ids), bits(replays), info(), bits(replays), info(),
     )  # fmt: skip
 
 
@@ -230,7 +231,7 @@ def _collect(job: Job, arguments: tuple[Any, ...], threads: int, seconds: float)
     rows = trace[1 : min(taken + 1, len(trace))]
     calls = rows[:, 5:].sum(axis=1)
     total = max(1, int(rows[:, 4].sum()))
-    job.stats["supersteps"] = taken
+    job.stats["supersteps"] = taken + int(trace[0, 1])  # and those of fused buckets
     job.stats["edges"] = int(trace[0, 5:].sum())
     kept = rows[:, :5].copy()  # the rest of the table may go
 

@@ -207,7 +207,7 @@ def _make_part(
     lists = [_local_lists(side, owned, held) for side in sides]
     into: Callable[[], Adjacency] = lambda: lists[-1]  # noqa: E731
     vertices = [Local(v) for v in range(len(owned))]
-    return holding, Part(job.declaration, state, vertices, lists[0], into)
+    return holding, Part(job.declaration, state, vertices, lists[0], into, graph.directed)
 
 
 def _edges_of(graph: Graph, owned: np.ndarray) -> np.ndarray:

@@ -23,11 +23,13 @@ if TYPE_CHECKING:
 class Result:
     """What a run found: ``r.depth`` is the array of the field ``depth``, indexed ``0..n-1``.
 
+    A scalar that the program declares has the value that it had in the end.
+
     ``r[label]`` is the value of the first field that the program declares, at one vertex or, for
     several labels, an array of them. Arrays that hold vertices hold indices; ``r[label]``,
     `path_to` and the frames give labels.
 
-    An algorithm that finds more than fields adds it with ``_attach(count=3)``, and replaces or
+    An algorithm that finds more than that adds it with ``_attach(count=3)``, and replaces or
     adds a field with ``_set_field``. Their names begin with an underscore, as no field's can.
 
     Attributes
@@ -84,10 +86,11 @@ class Result:
             for name, field in d.fields.items()
         }
         trace = Trace(d.name, str(job.stats.get("device", "?")), job.make_trace or job.trace)
-        return cls(
+        result = cls(
             d.name, job.graph, fields, holds_vertices=vertices, stats=job.stats, trace=trace,
             reasons=reasons, untouched=untouched,
         )  # fmt: skip
+        return result._attach(**{name: value.item() for name, value in job.scalars.items()})
 
     # ---- what algorithms add --------------------------------------------------------------
 

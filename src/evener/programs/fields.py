@@ -33,12 +33,16 @@ class Vertex:
 
 
 class _Declared:
-    """A thing declared in the body of a program; it learns its name when the class is made."""
+    """A thing declared in the body of a program; it learns its name when the class is made.
+
+    A second name in the body, as in ``max_supersteps = rounds``, stays a second name.
+    """
 
     name = "?"
 
     def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
+        if self.name == "?":
+            self.name = name
 
 
 class Field(_Declared):

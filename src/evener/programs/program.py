@@ -15,7 +15,7 @@ from evener.programs.access import Accesses, infer
 from evener.programs.fields import VERTEX, Field, Param, Scalar, Vertex
 from evener.programs.flow import resolve
 from evener.programs.functors import Functor
-from evener.programs.stages import Advance, Backwards, Reduce, Repeat, Stage, walk
+from evener.programs.stages import Backwards, Reduce, Repeat, Stage, walk
 
 RUN_OPTIONS = (
     "device", "partition", "exchange", "direction", "schedule", "memory_limit", "preallocate",
@@ -79,7 +79,11 @@ def _declare(cls: type[Program]) -> Declaration:
         members.update(vars(base))
 
     def of(kind: type) -> dict[str, Any]:
-        return {name: value for name, value in members.items() if isinstance(value, kind)}
+        return {
+            name: value
+            for name, value in members.items()
+            if isinstance(value, kind) and (kind is Functor or getattr(value, "name", None) == name)
+        }
 
     loop = cls.loop if isinstance(cls.loop, tuple) else (cls.loop,)
     start = inspect.signature(cls.start).parameters
@@ -160,11 +164,11 @@ def _check_repeat(d: Declaration, stage: Repeat) -> None:
         return
     _require(d, stage.order.field, d.fields, "nearest orders by")
     _require(d, stage.order.delta, d.params, "nearest has as delta")
-    only = stage.stages[0]
-    if len(stage.stages) != 1 or not isinstance(only, Advance):
-        raise ProgramError(f"{d.name}: a repeat with order= holds exactly one advance stage.")
-    if only.emit != "vertices" or only.over_all:
-        raise ProgramError(f"{d.name}: an ordered advance goes over the frontier, to vertices.")
+    if not (stage.takes_frontier and stage.makes_frontier):
+        raise ProgramError(
+            f"{d.name}: a repeat with order= takes a frontier and makes a new one, with an advance "
+            f"say; over='all' does not."
+        )
 
 
 def _require(d: Declaration, value: Any, declared: dict[str, Any], what: str) -> None:

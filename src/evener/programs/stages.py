@@ -34,6 +34,7 @@ __all__ = [
 ]  # fmt: skip
 
 EDGE_ARGUMENTS = ("src", "dst", "edge", "s")
+SOURCE_ARGUMENTS = ("src", "edge", "s")
 VERTEX_ARGUMENTS = ("v", "s")
 
 
@@ -97,12 +98,14 @@ class Compute(Stage):
 
 @dataclass(frozen=True)
 class Gather(Stage):
-    """Combine values over the in-edges of each vertex of the frontier."""
+    """Combine values over the edges of each vertex of the frontier."""
 
     functor: str
     combine: str
     apply: str
     asynchronous: bool
+    along: str = "in"
+    sees_dst: bool = True  # whether the functor has an argument for the vertex that gathers
 
     @property
     def combine_is_functor(self) -> bool:
@@ -110,7 +113,8 @@ class Gather(Stage):
         return self.combine.startswith("@")
 
     def uses(self) -> Iterator[Use]:
-        yield Use(self.functor, EDGE_ARGUMENTS, True, "gather")
+        arguments = EDGE_ARGUMENTS if self.sees_dst else SOURCE_ARGUMENTS
+        yield Use(self.functor, arguments, True, "gather")
         yield Use(self.apply, ("v", "total", "s"), True, "apply")
         if self.combine_is_functor:
             yield Use(self.combine[1:], ("a", "b"), True, "combine")
@@ -248,8 +252,14 @@ def gather(
     asynchronous: bool = False,
     *,
     over: str = "frontier",
+    along: str = "in",
+    sees_dst: bool = True,
 ) -> Gather:
     """Combine ``f(src, dst, edge, s)`` over the in-edges of each vertex, then ``apply``.
+
+    ``along="out"`` takes its out-edges instead and ``"both"`` the in-edges and then the out-edges
+    (of an undirected graph each edge once). In all of them ``dst`` is the vertex that gathers and
+    ``src`` its neighbour. With ``sees_dst=False`` the functor is ``f(src, edge, s)``.
 
     ``combine`` is ``"sum"``, ``"min"``, ``"max"`` or ``"any"``, or a functor ``(a, b) -> value``;
     with a functor, vertices without in-edges are passed over, otherwise their total is the
@@ -264,7 +274,11 @@ def gather(
         raise ProgramError(
             f"gather combines by {combine!r}; it must be 'sum', 'min', 'max', 'any' or a functor."
         )
-    return Gather(_over_all(over), _name(f), combine, _name(apply), bool(asynchronous))
+    if along not in ("in", "out", "both"):
+        raise ProgramError(f"gather goes along {along!r}; it must be 'in', 'out' or 'both'.")
+    return Gather(
+        _over_all(over), _name(f), combine, _name(apply), bool(asynchronous), along, bool(sees_dst)
+    )
 
 
 def edges(

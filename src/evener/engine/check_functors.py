@@ -1,0 +1,76 @@
+"""Functors compiled one by one before their kernel is: a mistake is told where it stands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evener.device.compile import Compiled
+from evener.device.diagnose import CompileError, compile_alone, describe, is_number
+from evener.errors import ProgramError
+from evener.programs.program import Declaration
+from evener.programs.stages import Gather, Use, walk
+
+
+def check_functors(
+    d: Declaration, functors: dict[str, Compiled], vertex: np.generic, state: Any
+) -> None:
+    """Compile every functor for the types it will get; ProgramError for the first that fails.
+
+    The kernel needs them for the same types, so nothing is compiled twice.
+    """
+    given = {"src": vertex, "dst": vertex, "v": vertex, "edge": np.uint64(0), "s": state}
+    for stage in walk(d.loop):
+        uses = list(stage.uses())
+        if isinstance(stage, Gather):  # what one functor returns, the others take
+            value = _check(d, functors, uses[0], given)
+            given |= {"a": value, "b": value}
+            for combine in uses[2:]:
+                _check(d, functors, combine, given)
+            dtype = total_dtype(d, functors, stage, vertex, state)
+            given["total"], uses = dtype.type(0), [uses[1]]
+        for use in uses:
+            _check(d, functors, use, given)
+
+
+def total_dtype(
+    d: Declaration, functors: dict[str, Compiled], stage: Gather, vertex: np.generic, state: Any
+) -> np.dtype:
+    """What the values of a gather add up in: integers in 64 bits."""
+    given = {"src": vertex, "dst": vertex, "edge": np.uint64(0), "s": state}
+    use = next(iter(stage.uses()))
+    _check(d, functors, use, given)
+    dtype = functors[use.name].result_dtype(*(given[name] for name in use.arguments))
+    return np.dtype({"b": np.int64, "i": np.int64, "u": np.uint64}.get(dtype.kind, dtype))
+
+
+def compile_kernel(d: Declaration, worker: Compiled, *examples: Any) -> None:
+    """Compile a kernel whose functors compile, each by itself."""
+    try:
+        compile_alone(worker, *examples)
+    except CompileError as error:
+        raise ProgramError(
+            f"{d.name} does not compile, though its functors do: {error.what}."
+        ) from None
+
+
+def _check(d: Declaration, functors: dict[str, Compiled], use: Use, given: dict[str, Any]) -> Any:
+    functor = d.functors[use.name]
+    try:
+        returned = compile_alone(functors[use.name], *(given[name] for name in use.arguments))
+    except CompileError as error:
+        raise ProgramError(_place(d, functor, error.line) + f"{error.what}.") from None
+    if use.returns and not is_number(returned):
+        wanted = "a number" if use.role in ("gather", "combine", "reduce") else "True or False"
+        raise ProgramError(
+            _place(d, functor, functor.line)
+            + f"returns {describe(returned)}; as {use.role} it must return {wanted}."
+        )
+    return returned
+
+
+def _place(d: Declaration, functor: Any, line: int) -> str:
+    file = Path(functor.function.__code__.co_filename).name
+    return f"{d.name}.{functor.name}, line {line} of {file}: "

@@ -1,0 +1,92 @@
+"""Memory for what a kernel may need and cannot know beforehand how much of."""
+
+from __future__ import annotations
+
+import mmap
+
+import numpy as np
+
+from evener.device import available_memory
+from evener.operators.buckets import NOT_WAITING
+from evener.operators.frontier import BUFFER, INFO_WORDS
+
+_NORESERVE = 0x4000  # Linux: pages that are never touched need no memory
+_SUPERSTEPS = 1 << 26  # that a record may have
+_WORD = np.dtype(np.int64)
+
+Arrays = tuple[np.ndarray, ...]
+
+
+def room(length: int, dtype: np.dtype) -> np.ndarray:
+    """An array that takes memory only where it is written to."""
+    if length == 0:
+        return np.empty(0, dtype)
+    if not hasattr(mmap, "MAP_ANONYMOUS"):
+        return np.zeros(length, dtype)
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE
+    return np.frombuffer(mmap.mmap(-1, length * dtype.itemsize, flags=flags), dtype)
+
+
+def record_rooms(n: int, ids: np.dtype, replays: bool, has_edges: bool) -> Arrays:
+    """A record that may grow until the memory is full; see `evener.operators.record`."""
+    if not replays:
+        return room(0, ids), np.zeros(2, _WORD), np.empty(0, np.uint64), np.empty(0, np.uint8)
+    entry = ids.itemsize + (8 if has_edges else 0)
+    length = max(available_memory() // entry, 64 * n)
+    while True:
+        try:
+            return (
+                room(length, ids), room(_SUPERSTEPS, _WORD),
+                room(length if has_edges else 0, np.dtype(np.uint64)),
+                room(_SUPERSTEPS, np.dtype(np.uint8)),
+            )  # fmt: skip
+        except OSError:  # the system counts what is reserved: ask for less
+            if length <= n:
+                raise
+            length //= 2
+
+
+def edge_rooms(m: int, ids: np.dtype, threads: int, has_edges: bool) -> tuple:
+    """Three frontiers of edges, and the buffers of the threads."""
+    if not has_edges:
+        return (np.empty(0),)
+    fronts = tuple(
+        (room(m, ids), room(m, np.dtype(np.uint64)), np.zeros(INFO_WORDS, np.int64))
+        for _ in range(3)
+    )
+    return (*fronts, np.empty((threads, 2, BUFFER), np.uint64))
+
+
+def waiting_rooms(n: int, ids: np.dtype, threads: int, orders: int) -> tuple:
+    """For each loop in the order of buckets: two queues, the bucket of each vertex, a scratch."""
+
+    def info() -> np.ndarray:
+        return np.zeros(INFO_WORDS, np.int64)
+
+    made = tuple(
+        (
+            room(n, ids), info(), room(n, ids), info(), np.full(n, NOT_WAITING, np.int64),
+            np.zeros(8 * threads, np.int64),
+        )
+        for _ in range(orders)
+    )  # fmt: skip
+    return made or (np.empty(0),)
+
+
+def joined(one: Arrays, other: Arrays) -> Arrays:
+    """Neighbour lists with weights: for each vertex those in the one, then those in the other."""
+    starts = np.concatenate([np.zeros(1, np.int64), _counts(one) + _counts(other)]).cumsum()
+    m = len(one[1]) + len(other[1])
+    indices = np.empty(m, one[1].dtype)
+    weights = np.empty(m if len(one[2]) else 0, one[2].dtype)
+    for side, begins in ((one, starts[:-1]), (other, starts[:-1] + _counts(one))):
+        counts = _counts(side)
+        places = np.arange(len(side[1])) + np.repeat(begins - side[0][:-1].astype(np.int64), counts)
+        indices[places] = side[1]
+        if len(weights):
+            weights[places] = side[2]
+    return starts.view(np.uint64), indices, weights
+
+
+def _counts(side: Arrays) -> np.ndarray:
+    return np.diff(side[0].astype(np.int64))

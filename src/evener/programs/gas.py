@@ -1,0 +1,81 @@
+"""Gather, apply, scatter: a program as three functions (MapGraph, VertexAPI2).
+
+>>> import numpy as np
+>>> import evener as ev
+>>> class Nearest(ev.gas.GasProgram):
+...     distance = ev.Field(ev.WEIGHT, merge="min")
+...     combine = "min"
+...     @ev.functor
+...     def gather(src, dst, edge, s):
+...         return s.distance[src] + s.weight[edge] if s.distance[src] < 1 << 60 else 1 << 60
+...     @ev.functor
+...     def apply(v, total, s):
+...         if total < s.distance[v]:
+...             s.distance[v] = total
+...             return True
+...         return s.distance[v] == 0 and s.superstep == 0
+...     @ev.functor
+...     def scatter(src, dst, edge, s):
+...         return s.distance[src] + s.weight[edge] < s.distance[dst]
+...     def start(self, source: ev.Vertex):
+...         self.distance[source] = 0
+...         return [source]
+>>> graph = ev.Graph.from_edges([0, 1], [1, 2], [3, 4])
+>>> ev.run(Nearest, graph, source=0, device="python").distance.tolist()
+[0, 3, 7]
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from evener.errors import ProgramError
+from evener.programs.fields import Param
+from evener.programs.functors import Functor
+from evener.programs.program import Program
+from evener.programs.stages import Stage, advance, filter, gather, repeat
+
+
+class GasProgram(Program, abstract=True):
+    """A program whose supersteps gather at the frontier, apply, and scatter from what changed.
+
+    A body declares fields, parameters and scalars as every program does, ``start``, and
+
+    * ``gather(src, dst, edge, s) -> value``: what ``dst``, a vertex of the frontier, learns from
+      its neighbour ``src``; left out where nothing is gathered;
+    * ``combine``: ``"sum"``, ``"min"``, ``"max"``, ``"any"`` or a functor ``(a, b) -> value``;
+    * ``along``: the edges to gather over, ``"in"`` (as it is by default), ``"out"`` or ``"both"``;
+    * ``apply(v, total, s) -> changed``, or ``apply(v, s)`` where nothing is gathered;
+    * ``scatter(src, dst, edge, s) -> activate``: called for the out-edges of the vertices that
+      changed; the ``dst`` for which one call says so make the next frontier. Left out, the
+      vertices that changed do.
+
+    ``until`` (a functor) and ``max_supersteps`` end the loop early.
+    """
+
+    combine: ClassVar[Any] = "sum"
+    along: ClassVar[str] = "in"
+    until: ClassVar[Functor | None] = None
+    max_supersteps: ClassVar[int | Param | None] = None
+
+    def __init_subclass__(cls, abstract: bool = False, **options: Any):
+        if not abstract:
+            cls.loop = repeat(*_superstep(cls), until=cls.until, max_supersteps=cls.max_supersteps)
+        super().__init_subclass__(abstract=abstract, **options)
+
+
+def _superstep(cls: type[GasProgram]) -> list[Stage]:
+    names = ("gather", "apply", "scatter")
+    parts: dict[str, Any] = {name: getattr(cls, name, None) for name in names}
+    for name, part in parts.items():
+        if part is not None and not isinstance(part, Functor):
+            raise ProgramError(f"{cls.__name__}.{name} must be marked @functor.")
+    if parts["apply"] is None:
+        raise ProgramError(f"{cls.__name__} has no functor apply.")
+    if parts["gather"] is None:
+        stages: list[Stage] = [filter(parts["apply"])]
+    else:
+        stages = [gather(parts["gather"], cls.combine, parts["apply"], along=cls.along)]
+    if parts["scatter"] is not None:
+        stages.append(advance(parts["scatter"]))
+    return stages
