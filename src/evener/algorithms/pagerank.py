@@ -1,8 +1,10 @@
 """PageRank: the share of its time that a random surfer spends at each vertex.
 
 Method: power iteration over in-edges (Page, Brin, Motwani, Winograd: The PageRank citation
-ranking, 1999). Each vertex keeps beside its rank the *share* that one of its out-arcs carries
-(rank ÷ out-degree, or ÷ the sum of its weights), so that a gather reads one number an arc. The
+ranking, 1999). The iteration keeps the *share* that one out-arc of a vertex carries (rank ÷
+out-degree, or ÷ the sum of its weights), so that a gather reads one number an arc, and the rank of
+the iteration before; the rank itself, share × out-degree, is worked out at the end. Each array less
+that an iteration touches makes room in the cache for the shares that it reads at random. The
 rank of dangling vertices, which have no out-arc to pass it on, is spread like the jumps; a graph
 without such vertices takes the program without that reduction.
 
@@ -32,7 +34,7 @@ from evener.engine.run import run
 from evener.errors import GraphError
 from evener.graph.csr import Graph
 from evener.programs import Field, Param, Program, Scalar, functor
-from evener.programs.stages import gather, reduce, repeat
+from evener.programs.stages import compute, gather, reduce, repeat
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -43,9 +45,8 @@ if TYPE_CHECKING:
 class PageRank(Program):
     """Ranks of a graph in which every vertex has an out-arc."""
 
-    rank = Field(float64)
+    rank = Field(float64)  # of the iteration before, until the loop has ended
     share = Field(float64)  # what one out-arc carries
-    moved = Field(float64)  # by how much the last iteration changed the rank
     damping = Param(float64, 0.85)
     tol = Param(float64, 1e-6)
     max_iterations = Param(int64, 100)
@@ -58,14 +59,17 @@ class PageRank(Program):
     @functor
     def renew(v, total, s):
         rank = (1 - s.damping) / s.num_vertices + s.damping * total
-        s.moved[v] = abs(rank - s.rank[v])
-        s.rank[v] = rank
+        s.rank[v] = s.share[v] * s.degree[v]
         s.share[v] = rank / s.degree[v]
         return True
 
     @functor
     def movement(v, s):
-        return s.moved[v]
+        return abs(s.share[v] * s.degree[v] - s.rank[v])
+
+    @functor
+    def settle(v, s):
+        s.rank[v] = s.share[v] * s.degree[v]
 
     @functor
     def is_steady(s):
@@ -75,11 +79,14 @@ class PageRank(Program):
         self.rank[:] = 1 / max(1, self.num_vertices)
         self.share[:] = self.rank / np.maximum(self.graph.degrees, 1)
 
-    loop = repeat(
-        gather(carried, "sum", renew, over="all"),
-        reduce(movement, "sum", into=change, over="all"),
-        until=is_steady,
-        max_supersteps=max_iterations,
+    loop = (
+        repeat(
+            gather(carried, "sum", renew, over="all"),
+            reduce(movement, "sum", into=change, over="all"),
+            until=is_steady,
+            max_supersteps=max_iterations,
+        ),
+        compute(settle, over="all"),
     )
 
 
@@ -90,27 +97,35 @@ class DanglingPageRank(PageRank):
 
     @functor
     def stranded(v, s):
-        return s.rank[v] * (s.degree[v] == 0)  # a branch here costs more than the rest
+        return s.share[v] * (s.degree[v] == 0)  # a branch here costs more than the rest
 
     @functor
     def renew(v, total, s):
         jump = (1 - s.damping) + s.damping * s.dangling
         rank = jump / s.num_vertices + s.damping * total
-        s.moved[v] = abs(rank - s.rank[v])
-        s.rank[v] = rank
+        s.rank[v] = s.share[v] * max(s.degree[v], 1)
         s.share[v] = rank / max(s.degree[v], 1)
         return True
+
+    @functor
+    def movement(v, s):
+        return abs(s.share[v] * max(s.degree[v], 1) - s.rank[v])
+
+    @functor
+    def settle(v, s):
+        s.rank[v] = s.share[v] * max(s.degree[v], 1)
 
     stranding = reduce(stranded, "sum", into=dangling, over="all")
     loop = (
         stranding,
         repeat(
             gather(PageRank.carried, "sum", renew, over="all"),
-            reduce(PageRank.movement, "sum", into=PageRank.change, over="all"),
+            reduce(movement, "sum", into=PageRank.change, over="all"),
             stranding,
             until=PageRank.is_steady,
             max_supersteps=PageRank.max_iterations,
         ),
+        compute(settle, over="all"),
     )
 
 
@@ -123,8 +138,7 @@ class PersonalPageRank(DanglingPageRank):
     def renew(v, total, s):
         jump = (1 - s.damping) + s.damping * s.dangling
         rank = jump * s.jumps[v] + s.damping * total
-        s.moved[v] = abs(rank - s.rank[v])
-        s.rank[v] = rank
+        s.rank[v] = s.share[v] * max(s.degree[v], 1)
         s.share[v] = rank / max(s.degree[v], 1)
         return True
 
@@ -136,7 +150,8 @@ class PersonalPageRank(DanglingPageRank):
 class WeightedPageRank(PersonalPageRank):
     """Ranks whose surfer takes an arc as often as its weight says."""
 
-    strength = Field(float64)  # the sum of the weights of a vertex's out-arcs
+    strength = Field(float64)  # the sum of the weights of a vertex's out-arcs, or 1
+    dangles = Field(bool)
 
     @functor
     def carried(src, dst, edge, s):
@@ -144,50 +159,57 @@ class WeightedPageRank(PersonalPageRank):
 
     @functor
     def stranded(v, s):
-        return s.rank[v] if s.strength[v] == 0 else 0.0
+        return s.share[v] * s.dangles[v]
 
     @functor
     def renew(v, total, s):
         jump = (1 - s.damping) + s.damping * s.dangling
         rank = jump * s.jumps[v] + s.damping * total
-        s.moved[v] = abs(rank - s.rank[v])
-        s.rank[v] = rank
-        if s.strength[v] > 0:
-            s.share[v] = rank / s.strength[v]
+        s.rank[v] = s.share[v] * s.strength[v]
+        s.share[v] = rank / s.strength[v]
         return True
+
+    @functor
+    def movement(v, s):
+        return abs(s.share[v] * s.strength[v] - s.rank[v])
+
+    @functor
+    def settle(v, s):
+        s.rank[v] = s.share[v] * s.strength[v]
 
     def start(self, personalization=None):
         PersonalPageRank.start(self, personalization)
-        self.strength[:] = sums_of_weights(self.graph)
-        self.share[:] = 0
-        np.divide(self.rank, self.strength, out=self.share, where=self.strength > 0)
+        sums = sums_of_weights(self.graph)
+        self.dangles[:] = sums == 0
+        self.strength[:] = np.where(sums == 0, 1, sums)
+        self.share[:] = self.rank / self.strength
 
 
 class PageRank32(PageRank):
     """`PageRank` in 32 bits."""
 
-    rank, share, moved = Field(float32), Field(float32), Field(float32)
+    rank, share = Field(float32), Field(float32)
     damping = Param(float32, 0.85)
 
 
 class DanglingPageRank32(DanglingPageRank):
     """`DanglingPageRank` in 32 bits."""
 
-    rank, share, moved = Field(float32), Field(float32), Field(float32)
+    rank, share = Field(float32), Field(float32)
     damping = Param(float32, 0.85)
 
 
 class PersonalPageRank32(PersonalPageRank):
     """`PersonalPageRank` in 32 bits."""
 
-    rank, share, moved, jumps = Field(float32), Field(float32), Field(float32), Field(float32)
+    rank, share, jumps = Field(float32), Field(float32), Field(float32)
     damping = Param(float32, 0.85)
 
 
 class WeightedPageRank32(WeightedPageRank):
     """`WeightedPageRank` in 32 bits."""
 
-    rank, share, moved, jumps = Field(float32), Field(float32), Field(float32), Field(float32)
+    rank, share, jumps = Field(float32), Field(float32), Field(float32)
     damping = Param(float32, 0.85)
 
 

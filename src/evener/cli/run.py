@@ -117,7 +117,7 @@ def describe_run(
     }
     if "converged" in stats:
         facts["converged"] = stats["converged"]
-    return facts | {name: _for_json(value) for name, value in result._extra.items()}
+    return facts | {name: _for_json(getattr(result, name)) for name in result._extra}
 
 
 def show(value: Any) -> str:

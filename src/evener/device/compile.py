@@ -40,7 +40,7 @@ class Compiled:
 
     @property
     def inner(self) -> Any:
-        """The one that other compiled code calls (`evener.device.inner`)."""
+        """The one that other compiled code calls (`evener.device.cpu_inner`)."""
         return self._dispatcher("_inner", _make_inner)
 
     def _dispatcher(self, name: str, make: Callable[..., Any]) -> Any:
@@ -123,7 +123,7 @@ def _make_dispatcher(function: Callable[..., Any], options: dict[str, Any]) -> A
 
 
 def _make_inner(function: Callable[..., Any], options: dict[str, Any]) -> Any:
-    from evener.device.inner import InnerCompiler
+    from evener.device.cpu_inner import InnerCompiler
 
     without = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     return _jit(function, {**options, **without, "pipeline_class": InnerCompiler})
