@@ -54,11 +54,13 @@ class DirectedComponents(Program):
         while a != b:
             high = max(a, b)
             low = min(a, b)
-            above = atomic.cas(s.component, high, high, low)
-            if above == high:
-                return True  # high was a root and now points to low
+            above = s.component[high]
+            if above == high:  # look before: the line of a busy root then stays with all readers
+                above = atomic.cas(s.component, high, high, low)
+                if above == high:
+                    return True  # high was a root and now points to low
             if above == low:
-                return False  # another thread did the same
+                return False  # it points there already
             a = s.component[above]  # high was hooked elsewhere: climb and try again
             b = s.component[low]
         return False
