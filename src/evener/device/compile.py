@@ -57,13 +57,16 @@ class Compiled:
         dispatcher = self.dispatcher  # our own types are registered with the first one
         dispatcher.compile(tuple(map(self.type_of, examples)))
 
-    def is_compiled_for(self, *examples: Any) -> bool:
-        """Whether code for arguments of these types is in memory or in the cache."""
+    def find_for(self, *examples: Any) -> bool:
+        """Whether code for arguments of these types is in memory, or was found in the cache."""
         dispatcher = self.dispatcher
         signature = tuple(map(self.type_of, examples))
-        return signature in dispatcher.overloads or dispatcher._cache.holds(
-            signature, dispatcher.targetctx
-        )
+        if signature in dispatcher.overloads:
+            return True
+        if not dispatcher._cache.holds(signature, dispatcher.targetctx):
+            return False
+        dispatcher.compile(signature)
+        return True
 
     @staticmethod
     def type_of(example: Any) -> Any:

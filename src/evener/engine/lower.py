@@ -16,7 +16,7 @@ import numpy as np
 
 from evener.device import atomic, compiled, serial
 from evener.device.diagnose import raises
-from evener.device.sync import barrier, cycles
+from evener.device.sync import STOP, barrier, cycles
 from evener.engine import fusion
 from evener.engine.job import Job, field_dtype
 from evener.engine.lower_loops import Loops
@@ -110,7 +110,7 @@ class _Writer(Loops):
         self.in_replay = False
         self.kernel = Kernel("", {})
         self.names: dict[str, Any] = {
-            "np": np, "State": state, "barrier": barrier, "cycles": cycles,
+            "np": np, "State": state, "barrier": barrier, "STOP": STOP, "cycles": cycles,
             "always": advance_module.always,
             "Team": frontier_module.Team, "Frontier": frontier_module.Frontier,
             "Adjacency": frontier_module.Adjacency,

@@ -78,7 +78,10 @@ class Loops:
                 self.put(f"if {self.size()} == 0: break")
             elif stage.makes_frontier:
                 self.put(f"if {self.step} > 0 and {self.size()} == 0: break")
-            self.put("stopped = barrier(sync, threads)")
+            if all(isinstance(inner, Repeat | Backwards) for inner in stage.stages):
+                self.put("stopped = barrier(sync, threads)")
+            else:  # the stage before ended with a barrier, which left a wish to stop behind
+                self.put("stopped = sync[STOP] != 0")
             self.put("if stopped: break")
             self.superstep(stage)
             self.ask_until(stage)

@@ -45,13 +45,11 @@ def execute(job: Job, threads: int, direction: str = "auto") -> None:
     arguments = _arguments(job, plan, threads)
     # Compiled on this thread, for arguments of these types; nothing runs yet.
     examples = (0, threads, new_sync(), *arguments)
-    job.stats["from_cache"] = plan.worker.is_compiled_for(*examples)
+    job.stats["from_cache"] = plan.worker.find_for(*examples)
     if not job.stats["from_cache"]:
         with progress.task(f"compiling {job.declaration.name} for cpu"):
             check_functors(job.declaration, _functors(job, plan.kernel), *_examples(job))
             compile_kernel(job.declaration, plan.worker, *examples)
-    else:
-        plan.worker.compile_for(*examples)
     job.stats["compile_seconds"] = time.perf_counter() - began
     started = time.perf_counter()
     sync = new_sync()

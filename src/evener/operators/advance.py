@@ -90,14 +90,12 @@ def advance(
         count_arcs(team, out, current, num_vertices)
     pulls = goes_pull(current, mode, left, before, num_vertices)
     arcs = current.info[EDGES]
-    barrier(team.sync, team.threads)  # all have decided before anything changes
+    empty(team, following)  # all have decided before anything else changes
     if pulls:
         to_bits(team, current, num_vertices)
-        empty(team, following)
         calls = _pull(team, into, alone, where, t, current, following)
     else:
         to_queue(team, current)
-        empty(team, following)
         calls = _push(team, out, f, where, s, current, following, marks, stamp, exact)
     barrier(team.sync, team.threads)
     return pulls, calls, arcs

@@ -8,12 +8,11 @@ from evener.device import compiled
 from evener.device.sync import barrier, claim
 from evener.operators.frontier import (
     SIZE,
-    VERTICES,
-    WORDS,
     append,
     empty,
     flush,
     member,
+    stretch,
     to_queue,
 )
 
@@ -27,13 +26,14 @@ def filter(team, f, s, current, following):
     empty(team, following)
     size = current.info[SIZE]
     held = 0
-    first = claim(team.sync, WORDS)
+    amount = stretch(team, size)
+    first = claim(team.sync, amount)
     while first < size:
-        for i in range(first, min(first + WORDS, size)):
+        for i in range(first, min(first + amount, size)):
             v = member(current, i)
             if f(v, s):
                 held = append(team, held, following, v)
-        first = claim(team.sync, WORDS)
+        first = claim(team.sync, amount)
     flush(team, held, following)
     barrier(team.sync, team.threads)
 
@@ -43,11 +43,12 @@ def compute(team, f, s, current):
     """Call the functor at each vertex."""
     to_queue(team, current)
     size = current.info[SIZE]
-    first = claim(team.sync, WORDS)
+    amount = stretch(team, size)
+    first = claim(team.sync, amount)
     while first < size:
-        for i in range(first, min(first + WORDS, size)):
+        for i in range(first, min(first + amount, size)):
             f(member(current, i), s)
-        first = claim(team.sync, WORDS)
+        first = claim(team.sync, amount)
     barrier(team.sync, team.threads)
 
 
@@ -79,9 +80,10 @@ def edges(team, out, f, where, s, first_neighbour, last_neighbour, partial):
     n = len(out.indptr) - 1
     changed = False
     calls = np.int64(0)
-    first = claim(team.sync, 4 * VERTICES)
+    amount = stretch(team, n)
+    first = claim(team.sync, amount)
     while first < n:
-        for i in range(first, min(first + 4 * VERTICES, n)):
+        for i in range(first, min(first + amount, n)):
             u = out.indices.dtype.type(i)
             if where(u, s):
                 begin = np.int64(out.indptr[u])
@@ -93,7 +95,7 @@ def edges(team, out, f, where, s, first_neighbour, last_neighbour, partial):
                     if f(u, out.indices[e], e, s):
                         changed = True
                     e += _U1
-        first = claim(team.sync, 4 * VERTICES)
+        first = claim(team.sync, amount)
     partial[8 * team.thread] = changed
     barrier(team.sync, team.threads)
     changed = False
