@@ -3,9 +3,10 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+EXTRA ?= cu12
 BENCH_INSTALLED := $(VENV)/.installed-bench
 
-.PHONY: help demo test test-all lint bench bench-report clean
+.PHONY: help demo test test-all test-gpu lint bench bench-report clean
 
 help:           ## this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/'
@@ -23,6 +24,10 @@ test: $(INSTALLED)  ## all tests but the long matrices
 
 test-all: $(INSTALLED)  ## every test
 	$(BIN)/python -m pytest -n 2
+
+test-gpu: $(INSTALLED)  ## the tests that need an NVIDIA GPU; EXTRA=cu13 for newer drivers
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,$(EXTRA)]'
+	$(BIN)/python -m pytest tests/gpu
 
 lint: $(INSTALLED)  ## style and types
 	$(BIN)/ruff check .

@@ -1,5 +1,6 @@
 """What every test and doctest gets."""
 
+import importlib.util
 import os
 from typing import Any
 
@@ -11,6 +12,10 @@ hypothesis.settings.register_profile(
     "evener", deadline=None, derandomize=os.environ.get("CI") == "true", print_blob=True
 )
 hypothesis.settings.load_profile("evener")
+
+
+# These import numba-cuda, which is an extra.
+collect_ignore_glob = [] if importlib.util.find_spec("numba_cuda") else ["**/device/cuda_*.py"]
 
 
 @pytest.fixture(autouse=True)

@@ -92,7 +92,7 @@ def test_gpus_of_the_driver(driver):
         ("9.0", 132, 80 << 30)
     }
     assert all(gpu.available for gpu in gpus)
-    assert all("not used" in gpu.note for gpu in gpus)
+    assert all("runs programs" in gpu.note for gpu in gpus)
     assert probe.why_no_cuda() is None
 
 

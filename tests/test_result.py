@@ -1,8 +1,10 @@
 """`run` and its `Result`: devices and options, arrays and labels, frames, traces, pickles."""
 
+import importlib.util
 import json
 import math
 import pickle
+import re
 import sys
 
 import numpy as np
@@ -229,9 +231,8 @@ def test_empty_trace(tmp_path):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("cuda", "this version has no CUDA device"),
-        ("cuda:1", "this version has no CUDA device"),
-        ("cpu+cuda:0", "this version has no CUDA device"),
+        ("cpu+cuda:0", "no sets of other devices than python"),
+        ("cuda:x", "there is no device 'cuda:x'"),
         ("cpu+cpu", "no sets of other devices than python"),
         ("gpu", "there is no device 'gpu'"),
         ("cpu:0", "there is no device 'cpu:0'"),
@@ -257,8 +258,45 @@ def test_device_from_the_environment(monkeypatch):
         run(Search, NAMED, source="a")
 
 
+@pytest.mark.parametrize("name", ["cuda", "cuda:1"])
+@pytest.mark.parametrize(
+    ("missing", "message"),
+    [("numba_cuda", "numba-cuda is not installed; .*cu12"), ("cupy", "CuPy is not installed"),
+     (None, "No CUDA GPU: the driver is away")],
+)  # fmt: skip
+def test_a_gpu_that_cannot_be_used(monkeypatch, name, missing, message):
+    find_spec = importlib.util.find_spec
+    there = ("numba_cuda", "cupy")
+
+    def found(module, *rest):
+        if module in there:
+            return None if module == missing else module
+        return find_spec(module, *rest)
+
+    monkeypatch.setattr("evener.device.cuda._worked", [])
+    monkeypatch.setattr("importlib.util.find_spec", found)
+    monkeypatch.setattr(
+        "evener.device.cuda.why_no_cuda", lambda: "No CUDA GPU: the driver is away."
+    )
+    with pytest.raises(DeviceError, match=message):
+        run(Search, NAMED, source="a", device=name)
+    monkeypatch.delenv("EVENER_DEVICE", raising=False)
+    devices, why = choose_devices("auto")
+    assert devices == [Device("cpu")]
+    assert re.search(message, why)
+
+
+def test_auto_takes_a_gpu(monkeypatch):
+    monkeypatch.delenv("EVENER_DEVICE", raising=False)
+    monkeypatch.setattr(run_module, "why_not", lambda: None)
+    monkeypatch.setattr(run_module, "require", lambda ordinal: None)
+    assert choose_devices("auto") == ([Device("cuda")], "there is a GPU")
+    assert choose_devices("cuda:1")[0] == [Device("cuda", 1)]
+
+
 def test_auto_without_a_compiler(monkeypatch):
     monkeypatch.delenv("EVENER_DEVICE", raising=False)
+    monkeypatch.setattr(run_module, "why_not", lambda: "there is none.")
     monkeypatch.setattr(run_module, "_has_compiler", lambda: False)
     assert choose_devices("auto") == ([Device("python")], "this version has no compiled device")
     with pytest.raises(DeviceError, match="this version has no compiled CPU device"):
@@ -272,10 +310,10 @@ def test_auto_without_a_compiler(monkeypatch):
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        ({"schedule": "merge_path"}, "schedule='merge_path' is not in this version"),
+        ({"schedule": "merge_path"}, "schedule is for a GPU; leave it out"),
         ({"memory_limit": 10}, "memory_limit=10 is not in this version"),
         ({"preallocate": True}, "preallocate=True is not in this version"),
-        ({"device_arrays": True}, "device_arrays=True is not in this version"),
+        ({"device_arrays": True}, "device_arrays is for a GPU; leave it out"),
         ({"exchange": "all"}, "exchange='all' is not in this version"),
         ({"direction": "up"}, "direction is 'up'; it must be one of"),
         ({"partition": "random"}, "partition='random' needs a device set"),

@@ -145,7 +145,7 @@ def connected_components(graph: Graph, *, device: str = "auto", **options: Any) 
     result = run(program, graph, device=device, **options)
 
     def count() -> int:
-        own = np.arange(graph.num_vertices, dtype=result.component.dtype)
+        own = np.arange(graph.num_vertices, dtype=result.component.dtype, like=result.component)
         return int(np.count_nonzero(result.component == own))
 
     return only(result, "component")._attach(count=count)

@@ -49,7 +49,7 @@ def _feed_function(digest: Any, function: Any, seen: set[int]) -> None:
     seen.add(id(function))
     _feed_code(digest, function.__code__)
     _feed_value(digest, function.__defaults__, seen)
-    names = _names_read(function.__code__)
+    names = names_read(function.__code__)
     for name in sorted(names & function.__globals__.keys()):
         digest.update(name.encode())
         value = function.__globals__[name]
@@ -83,11 +83,12 @@ def _text(value: Any) -> str:
     return repr(value)
 
 
-def _names_read(code: types.CodeType) -> set[str]:
+def names_read(code: types.CodeType) -> set[str]:
+    """The names of globals and attributes that a function reads."""
     names = set(code.co_names)
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            names |= _names_read(constant)
+            names |= names_read(constant)
     return names
 
 
@@ -114,6 +115,31 @@ def _feed_value(digest: Any, value: Any, seen: set[int]) -> None:
         digest.update(f"{value.__module__}.{value.__qualname__}".encode())
     else:
         digest.update(_text(value).encode())
+
+
+def load_bytes(name: str) -> bytes | None:
+    """What was kept under a name; None if that is nothing, or damaged."""
+    try:
+        content = (cache_folder() / name).read_bytes()
+    except OSError:
+        return None
+    whole = content[:_HASH_BYTES] == hashlib.sha256(content[_HASH_BYTES:]).digest()
+    return content[_HASH_BYTES:] if whole else None
+
+
+def save_bytes(name: str, content: bytes) -> None:
+    """Keep something under a name; a read-only or full disk only costs the cache."""
+    path = cache_folder() / name
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(hashlib.sha256(content).digest() + content)
+            os.replace(temporary, path)
+        except BaseException:
+            os.unlink(temporary)
+            raise
 
 
 @functools.cache
@@ -157,7 +183,7 @@ class DiskCache:
 
     def holds(self, signature: Any, target_context: Any) -> bool:
         """Whether there is a file for a signature."""
-        return self._enabled and self._file(signature, target_context).exists()
+        return self._enabled and (cache_folder() / self._file(signature, target_context)).exists()
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         """Return the compiled result for a signature, or None when it must be compiled."""
@@ -169,11 +195,10 @@ class DiskCache:
 
         target_context.refresh()
         try:
-            content = self._file(signature, target_context).read_bytes()
-            if content[:_HASH_BYTES] != hashlib.sha256(content[_HASH_BYTES:]).digest():
+            content = load_bytes(self._file(signature, target_context))
+            if content is None:
                 return None
-            payload = pickle.loads(content[_HASH_BYTES:])
-            return CompileResult._rebuild(target_context, *payload)
+            return CompileResult._rebuild(target_context, *pickle.loads(content))
         except Exception:  # a damaged or foreign file is only a reason to compile again
             return None
 
@@ -185,20 +210,10 @@ class DiskCache:
             return
         from numba.core import serialize
 
-        path = self._file(signature, result.target_context)
-        content = serialize.dumps(result._reduce())
-        with contextlib.suppress(OSError):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-            try:
-                with os.fdopen(handle, "wb") as file:
-                    file.write(hashlib.sha256(content).digest() + content)
-                os.replace(temporary, path)
-            except BaseException:
-                os.unlink(temporary)
-                raise
+        name = self._file(signature, result.target_context)
+        save_bytes(name, serialize.dumps(result._reduce()))
 
-    def _file(self, signature: Any, target_context: Any) -> Path:
+    def _file(self, signature: Any, target_context: Any) -> str:
         import llvmlite
         import numba
 
@@ -217,4 +232,4 @@ class DiskCache:
             )
         )
         name = hashlib.sha256(key.encode()).hexdigest()[:32]
-        return cache_folder() / f"{self._function.__name__}-{name}.bin"
+        return f"{self._function.__name__}-{name}.bin"

@@ -157,7 +157,7 @@ def _gpu(driver: Any, ordinal: int) -> DeviceInfo:
         cores=multiprocessors,
         memory_bytes=memory.value,
         available=True,
-        note="not used by this version",
+        note="runs programs, with the extra cu12 or cu13 installed",
         compute_capability=f"{major}.{minor}",
     )
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from evener.engine.lazy import LazyArray
 from evener.errors import GraphError, ProgramError
 from evener.graph.csr import Graph
 from evener.programs.fields import VERTEX, WEIGHT, Field, Param
@@ -43,8 +44,13 @@ class Job:
         return self.params[given.name] if isinstance(given, Param) else given
 
 
-def set_up(program: type[Program], graph: Graph, parameters: dict[str, Any]) -> Job:
-    """Allocate the fields, check the parameters and call the program's ``start``."""
+def set_up(
+    program: type[Program], graph: Graph, parameters: dict[str, Any], *, lazy: bool = False
+) -> Job:
+    """Allocate the fields, check the parameters and call the program's ``start``.
+
+    ``lazy``: fields are `LazyArray`, for a device that has memory of its own.
+    """
     if not (isinstance(program, type) and issubclass(program, Program)):
         raise ProgramError(f"run takes a subclass of Program, not {program!r}.")
     d = program.declaration
@@ -54,7 +60,7 @@ def set_up(program: type[Program], graph: Graph, parameters: dict[str, Any]) -> 
     params = {name: _param(d, p, parameters) for name, p in d.params.items()}
     _refuse_unknown(d, parameters)
     instance = program.__new__(program)
-    fields = {name: _allocate(f, graph) for name, f in d.fields.items()}
+    fields = {name: _allocate(f, graph, lazy) for name, f in d.fields.items()}
     for name, value in {**fields, **params}.items():
         setattr(instance, name, value)
     instance.graph, instance.num_vertices = graph, graph.num_vertices  # type: ignore[attr-defined]
@@ -85,8 +91,10 @@ def field_dtype(kind: Any, graph: Graph) -> np.dtype:
     return kind
 
 
-def _allocate(declared: Field, graph: Graph) -> np.ndarray:
+def _allocate(declared: Field, graph: Graph, lazy: bool) -> Any:
     dtype = field_dtype(declared.dtype, graph)
+    if lazy:
+        return LazyArray(graph.num_vertices, dtype, declared.initial(dtype))
     return np.full(graph.num_vertices, declared.initial(dtype), dtype)
 
 

@@ -78,15 +78,18 @@ class Loops:
                 self.put(f"if {self.size()} == 0: break")
             elif stage.makes_frontier:
                 self.put(f"if {self.step} > 0 and {self.size()} == 0: break")
-            if all(isinstance(inner, Repeat | Backwards) for inner in stage.stages):
-                self.put("stopped = barrier(sync, threads)")
-            else:  # the stage before ended with a barrier, which left a wish to stop behind
-                self.put("stopped = sync[STOP] != 0")
+            self.put(f"stopped = {self.stop_test(stage)}")
             self.put("if stopped: break")
             self.superstep(stage)
             self.ask_until(stage)
             self.indent -= 1
         self.close(stage, outer)
+
+    def stop_test(self, stage: Repeat | None = None) -> str:
+        """How threads learn, at the head of a superstep, of a wish to stop."""
+        if stage and not all(isinstance(inner, Repeat | Backwards) for inner in stage.stages):
+            return "sync[STOP] != 0"  # the stage before ended with a barrier, which left it behind
+        return "barrier(sync, threads)"
 
     def open(self, stage: Repeat | Backwards) -> str:
         """What stands before a loop; returns the count of the loop around it."""
@@ -188,7 +191,7 @@ class Loops:
         self.indent += 1
         self.ask_limit(stage)
         self.put(f"if {mine}.info[0] == 0: break")
-        self.put("stopped = barrier(sync, threads)")
+        self.put(f"stopped = {self.stop_test()}")
         self.put("if stopped: break")
         self.put(f"pick(team, {mine}, {later}, current, {order}, {room}[5])")
         self.put(f"{mine}, {later} = {later}, {mine}")
@@ -221,7 +224,7 @@ class Loops:
             self.replay_in_place()
         else:
             self.replay_copy()
-        self.put("stopped = barrier(sync, threads)")
+        self.put(f"stopped = {self.stop_test()}")
         self.put("if stopped: break")
         self.put("changed, calls, pulled, clock = False, 0, False, cycles()")
         self.put(f"members = kept.bounds[{step} + 1] - kept.bounds[{step}]")

@@ -7,8 +7,11 @@ import os
 import time
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from evener import progress
 from evener.device import num_threads
+from evener.device.cuda import require, why_not
 from evener.engine.job import Job, set_up
 from evener.engine.lower import NotLoweredError
 from evener.engine.result import Result
@@ -20,7 +23,7 @@ DIRECTIONS = ("auto", "push", "pull")
 
 
 class Device(NamedTuple):
-    """One device by name: ``python``, ``cpu``, or ``cpu`` with a number of threads."""
+    """One device by name: ``cpu`` may have a number of threads, ``cuda`` that of a GPU."""
 
     kind: str
     number: int | None = None
@@ -53,8 +56,8 @@ def run(
         The graph.
     device
         ``"python"`` (functors as plain Python), ``"cpu"``, ``"cpu:4"`` (with so many threads),
-        ``"auto"`` (``EVENER_DEVICE`` if it is set, else the fastest), or a set of partitions such
-        as ``"python+python"``.
+        ``"cuda"``, ``"cuda:1"`` (a GPU by number), ``"auto"`` (``EVENER_DEVICE`` if it is set,
+        else the fastest), or a set of partitions such as ``"python+python"``.
     partition
         How a device set divides the vertices: ``"auto"`` or ``"random"``, ``"static"`` (round
         robin), or a function ``(graph, shares)`` that returns the part of each vertex.
@@ -62,7 +65,12 @@ def run(
         How parts tell each other of changes: ``"refined"``, only what changed.
     direction
         ``"push"`` along out-edges, ``"pull"`` along in-edges, or ``"auto"``.
-    schedule, memory_limit, preallocate, device_arrays
+    schedule
+        How a GPU divides edges among its threads: ``"auto"`` or the name of one of
+        `evener.operators.schedules`.
+    device_arrays
+        Whether the results of a GPU stay there, as CuPy arrays.
+    memory_limit, preallocate
         Not in this version; anything but the default is refused.
     **parameters
         The parameters of the program and of its ``start``; vertices are given as labels.
@@ -76,8 +84,7 @@ def run(
     [0, 1, 2, 3]
     """
     refused = {
-        "schedule": (schedule, "auto"), "memory_limit": (memory_limit, None),
-        "preallocate": (preallocate, "auto"), "device_arrays": (device_arrays, False),
+        "memory_limit": (memory_limit, None), "preallocate": (preallocate, "auto"),
         "exchange": (exchange, "refined"),
     }  # fmt: skip
     for name, (given, default) in refused.items():
@@ -89,12 +96,18 @@ def run(
     devices, why = choose_devices(device)
     if len(devices) == 1 and partition != "auto":
         raise EvenerError(f"partition={partition!r} needs a device set, such as 'python+python'.")
+    on_gpu = {"schedule": schedule != "auto", "device_arrays": device_arrays}
+    for name, given in on_gpu.items():
+        if given and [one.kind for one in devices] != ["cuda"]:
+            raise EvenerError(f"{name} is for a GPU; leave it out, or use device='cuda'.")
     began = time.perf_counter()
-    job = set_up(program, graph, parameters)
+    job = set_up(program, graph, parameters, lazy=devices[0].kind == "cuda")
     job.stats["device"] = "+".join(map(str, devices))
     started = time.perf_counter()
     with progress.task(f"running {job.declaration.name}"):
-        reasons = _execute(job, devices, partition, direction, asked=device != "auto")
+        reasons = _execute(
+            job, devices, partition, direction, schedule, device_arrays, asked=device != "auto"
+        )
     spent = time.perf_counter() - started
     job.stats["setup_seconds"] = started - began
     job.stats["run_seconds"] = spent - job.stats.get("compile_seconds", 0.0)
@@ -103,11 +116,18 @@ def run(
 
 
 def _execute(
-    job: Job, devices: list[Device], partition: Any, direction: str, *, asked: bool = True
+    job: Job,
+    devices: list[Device],
+    partition: Any,
+    direction: str,
+    schedule: str = "auto",
+    device_arrays: bool = False,
+    *,
+    asked: bool = True,
 ) -> list[str]:
     """Run a job where it was told to; returns what there is to say about it.
 
-    A device that nobody ``asked`` for gives way to the interpreter where it lacks a stage.
+    A device that nobody ``asked`` for gives way to the next one where it lacks a stage.
     """
     if len(devices) > 1:
         from evener.engine.partitioned import run_partitioned
@@ -120,6 +140,18 @@ def _execute(
         interpret(job, direction)
         pulled = "pulled" if direction == "pull" else "pushed"
         return [f"Direction: {direction}; the interpreter {pulled}."]
+    if only.kind == "cuda":
+        from evener.engine.gpu import execute as execute_on_gpu
+
+        try:
+            return execute_on_gpu(job, only.number or 0, direction, schedule, device_arrays)
+        except NotLoweredError as error:
+            if asked:
+                raise
+            job.stats["device"] = "cpu"
+            job.fields = {name: np.array(field) for name, field in job.fields.items()}
+            then = _execute(job, [Device("cpu")], partition, direction, asked=False)
+            return [f"{error} So it ran on the CPU.", *then]
     from evener.engine.native import execute
 
     try:
@@ -153,14 +185,20 @@ def choose_devices(given: str) -> tuple[list[Device], str]:
         raise DeviceError(
             f"device {name!r}: this version has no sets of other devices than python."
         )
+    for one in devices:
+        if one.kind == "cuda":
+            require(one.number)
     if any(one.kind == "cpu" for one in devices) and not _has_compiler():
         raise DeviceError(f"device {name!r}: this version has no compiled CPU device.")
     return devices, why
 
 
 def _fastest() -> tuple[str, str]:
+    why = why_not()
+    if why is None:
+        return "cuda", "there is a GPU"
     if _has_compiler():
-        return "cpu", "the compiled CPU device is the fastest of this version"
+        return "cpu", f"the CPU is the fastest here ({why.rstrip('.')})"
     return "python", "this version has no compiled device"
 
 
@@ -170,12 +208,17 @@ def _has_compiler() -> bool:
 
 def _parse(one: str, whole: str) -> Device:
     kind, colon, number = one.strip().partition(":")
-    if kind == "cuda":
-        raise DeviceError(f"device {whole!r}: this version has no CUDA device.")
+    if kind == "cuda" and not colon:
+        return Device("cuda")
+    if kind == "cuda" and number.isascii() and number.isdecimal():
+        return Device("cuda", int(number))
     if kind == "python" and not colon:
         return Device("python")
     if kind == "cpu" and not colon:
         return Device("cpu")
     if kind == "cpu" and number.isascii() and number.isdecimal() and int(number) > 0:
         return Device("cpu", int(number))
-    raise DeviceError(f"there is no device {one!r}; there are 'auto', 'python', 'cpu' and 'cpu:N'.")
+    raise DeviceError(
+        f"there is no device {one!r}; there are 'auto', 'python', 'cpu', 'cpu:N', 'cuda' and "
+        "'cuda:N'."
+    )

@@ -1,0 +1,292 @@
+"""Kernels for NVIDIA GPUs: compiled by numba-cuda, kept on disk, launched through CuPy.
+
+numba-cuda serves as a compiler only, here and in `cuda_intrinsics`: a Python function and the
+types of its arguments become PTX for a compute capability, without a driver. CuPy links that, owns
+memory and launches. A kernel is cooperative: its whole grid is on the card at once, so that its
+threads can meet at barriers.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib
+import importlib.metadata
+import importlib.util
+import re
+import sys
+import threading
+import time
+import types
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from evener import progress
+from evener.device import serial
+from evener.device.cache import fingerprint, load_bytes, names_read, save_bytes
+from evener.device.compile import Compiled
+from evener.device.probe import why_no_cuda
+from evener.device.warp import BLOCK
+from evener.errors import DeviceError
+
+POLL_SECONDS = 0.0005
+SPIN_SECONDS = 0.02  # a short run is waited for without sleeping
+EXTRA = "install the extra for your driver: pip install 'evener[cu12]' or 'evener[cu13]'"
+
+_REMOVED = "row_stack"  # from NumPy 2.5; numba-cuda 0.30.4 still names it
+
+_worked: list[bool] = []  # filled once a kernel was loaded: the question need not be asked again
+_lock = threading.RLock()
+_translated: dict[int, tuple[Any, Any]] = {}  # by id; the original is kept alive beside it
+
+
+class CompileError(DeviceError):
+    """A kernel that the compiler refuses."""
+
+
+def why_not() -> str | None:
+    """The reason, in a sentence, why no program can run on a GPU here; None if one can."""
+    if _worked:
+        return None
+    for package, module in (("numba-cuda", "numba_cuda"), ("CuPy", "cupy")):
+        if importlib.util.find_spec(module) is None:
+            return f"{package} is not installed; {EXTRA}."
+    return why_no_cuda()
+
+
+def require(ordinal: int | None = None) -> None:
+    """Raise DeviceError unless programs can run on this GPU."""
+    reason = why_not()
+    if reason:
+        raise DeviceError(f"device 'cuda': {reason}")
+    count = library().cuda.runtime.getDeviceCount()
+    if ordinal is not None and ordinal >= count:
+        raise DeviceError(f"there is no GPU {ordinal}; the driver knows {count}, from 0 on.")
+
+
+@functools.cache
+def library() -> Any:
+    """CuPy, imported when first needed."""
+    import cupy
+
+    return cupy
+
+
+def on(ordinal: int) -> Any:
+    """A context in which this GPU is the current one."""
+    return library().cuda.Device(ordinal)
+
+
+def current() -> int:
+    """The number of the current GPU."""
+    return library().cuda.Device().id
+
+
+def synchronize() -> None:
+    """Wait for all that was asked of the current GPU."""
+    library().cuda.get_current_stream().synchronize()
+
+
+def free_memory() -> int:
+    """Bytes that can still be allocated on the current GPU."""
+    return library().cuda.runtime.memGetInfo()[0] + library().get_default_memory_pool().free_bytes()
+
+
+# ---- compiling ---------------------------------------------------------------------------------
+
+
+def describe(value: Any) -> Any:
+    """What the compiler must know of an argument: dtypes, in tuples as the arguments are."""
+    if isinstance(value, tuple):
+        return tuple(describe(item) for item in value)
+    return f"{value.dtype}[]" if getattr(value, "ndim", 0) else str(np.asarray(value).dtype)
+
+
+def inlined(function: Callable[..., Any]) -> Compiled:
+    """A plain function as one that kernels may call."""
+    return Compiled(function)
+
+
+def compile_ptx(
+    kernel: Callable[..., Any], described: Any, capability: tuple[int, int], blocks_each: int
+) -> str:
+    """PTX of a kernel, a plain function of Python, for arguments that `describe` described.
+
+    So many blocks must fit on a multiprocessor: that bounds the registers of a thread.
+    """
+    with _lock:
+        compiler = _import_compiler()
+        device = SimpleNamespace(compute_capability=capability)
+        for module in compiler.asks_device:
+            module.get_current_device = lambda: device
+        try:
+            code, _ = compiler.compile(
+                _with_translated_globals(kernel), tuple(map(compiler.type_of, described)),
+                device=False, abi="numba", cc=capability, output="ptx",
+                launch_bounds=(BLOCK, blocks_each),
+            )  # fmt: skip
+        except compiler.errors as error:
+            raise CompileError(f"the kernel does not compile for a GPU: {error}") from error
+    return code
+
+
+@functools.cache
+def _import_compiler() -> Any:
+    """What is used of numba-cuda."""
+    removed = not hasattr(np, _REMOVED)
+    if removed:
+        setattr(np, _REMOVED, np.vstack)
+    try:
+        load = importlib.import_module
+        library, types = load("numba.cuda"), load("numba.cuda.types")
+        from_dtype = load("numba.cuda.np.numpy_support").from_dtype
+        load("numba.cuda.np.arrayobj")
+    finally:
+        if removed:
+            delattr(np, _REMOVED)
+
+    from evener.device import cuda_intrinsics, cuda_serial  # they register with numba-cuda
+
+    def type_of(described: Any) -> Any:
+        if isinstance(described, tuple):
+            return types.BaseTuple.from_types([type_of(item) for item in described])
+        if described.endswith("[]"):
+            return types.Array(from_dtype(np.dtype(described[:-2])), 1, "C")
+        return from_dtype(np.dtype(described))
+
+    return SimpleNamespace(
+        compile=library.compile, jit=library.jit(device=True, forceinline=True), type_of=type_of,
+        asks_device=(load("numba.cuda.compiler"), load("numba.cuda.dispatcher")),
+        errors=load("numba.core.errors").NumbaError, serial=cuda_serial,
+        intrinsics=cuda_intrinsics,
+    )  # fmt: skip
+
+
+def _translate(value: Any) -> Any:
+    """A compiled function of ours as one of the GPU's; anything else as it is."""
+    if value is serial:
+        return _import_compiler().serial
+    if not isinstance(value, Compiled):
+        return value
+    found = _translated.get(id(value))
+    if found is None:
+        made = _import_compiler().jit(_with_translated_globals(value.python))
+        found = _translated[id(value)] = (value, made)
+    return found[1]
+
+
+def _with_translated_globals(function: Any) -> Any:
+    given = function.__globals__
+    names = {name: _translate(given[name]) for name in names_read(function.__code__) & given.keys()}
+    cells = tuple(types.CellType(_translate(c.cell_contents)) for c in function.__closure__ or ())
+    made = types.FunctionType(
+        function.__code__, names, function.__name__, function.__defaults__, cells or None
+    )
+    made.__module__ = function.__module__
+    made.__qualname__ = function.__qualname__
+    return made
+
+
+# ---- keeping -----------------------------------------------------------------------------------
+
+
+@functools.cache
+def _versions() -> str:
+    """All that decides what the compiler makes of a function, besides the function."""
+    texts = [
+        Path(__file__).with_name(name).read_bytes()
+        for name in ("cuda.py", "cuda_intrinsics.py", "cuda_serial.py")
+    ]
+    packages = [importlib.metadata.version(name) for name in ("numba-cuda", "numba", "llvmlite")]
+    text = hashlib.sha256(b"".join(texts)).hexdigest()
+    return repr((sys.version, np.__version__, packages, text))
+
+
+class GridKernel:
+    """A kernel on one GPU, ready to be launched."""
+
+    def __init__(self, function: Callable[..., Any], described: Any, blocks_each: int):
+        device = library().cuda.Device()
+        major, minor = device.compute_capability[:-1], device.compute_capability[-1]
+        capability = (int(major), int(minor))
+        key = repr((fingerprint(function), described, capability, blocks_each, _versions()))
+        name = f"kernel-{hashlib.sha256(key.encode()).hexdigest()[:32]}.cubin"
+        image = load_bytes(name)
+        self.was_cached = image is not None
+        if image is None:
+            image = _link(compile_ptx(function, described, capability, blocks_each))
+            save_bytes(name, image)
+        entry, _, code = image.partition(b"\n")
+        self._module = library().cuda.function.Module()
+        self._module.load(code)
+        self._function = self._module.get_function(entry.decode())
+        driver = library().cuda.driver
+        each = driver.occupancyMaxActiveBlocksPerMultiprocessor(self._function.ptr, BLOCK, 0)
+        if each < 1:
+            raise DeviceError("this GPU is too small for one block of the program's kernel.")
+        _worked.append(True)
+        self.blocks = min(each, blocks_each) * device.attributes["MultiProcessorCount"]
+
+    def run(self, arguments: tuple[Any, ...], cancel: Any) -> float:
+        """Run the kernel; returns its seconds.
+
+        The wait is for the host to see Ctrl-C: it then sets the word ``cancel``, which the kernel
+        looks at, and the interrupt goes on to the caller once the kernel has ended.
+        """
+        packed = pack(arguments)
+        events = library().cuda
+        stream = events.get_current_stream()
+        start, stop = events.Event(), events.Event()
+        start.record(stream)
+        self._function((self.blocks,), (BLOCK,), packed, 0, stream, True)
+        stop.record(stream)
+        began = time.perf_counter()
+        try:
+            while not stop.done:
+                if time.perf_counter() - began > SPIN_SECONDS:
+                    time.sleep(POLL_SECONDS)
+                    progress.report(0, 0)
+        except BaseException:
+            with events.Stream(non_blocking=True) as aside:
+                cancel.set(np.ones(1, cancel.dtype), stream=aside)
+                aside.synchronize()
+            stop.synchronize()
+            raise
+        return events.get_elapsed_time(start, stop) / 1000
+
+
+def _link(ptx: str) -> bytes:
+    """The name of the entry, a new line, and the code for the GPU at hand."""
+    entry = entry_of(ptx)
+    linker = library().cuda.function.LinkState()
+    try:
+        linker.add_ptr_data(ptx.encode() + b"\0", "kernel.ptx")
+    except TypeError:  # CuPy 13 takes text
+        linker.add_ptr_data(ptx, "kernel.ptx")
+    return entry.encode() + b"\n" + bytes(linker.complete())
+
+
+def entry_of(ptx: str) -> str:
+    """The name of the one kernel in a text of PTX."""
+    found = re.search(r"\.visible \.entry (\S+?)\(", ptx)
+    assert found is not None
+    return found[1]
+
+
+def pack(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Arguments as the kernel takes them: each array as the seven words of numba's structure."""
+    flat: list[Any] = []
+    for value in arguments:
+        if isinstance(value, tuple):
+            flat += pack(value)
+        elif getattr(value, "ndim", 0):
+            size, width = value.size, value.dtype.itemsize
+            address = value.data.ptr if size else 0
+            flat += [np.int64(word) for word in (0, 0, size, width, address, size, width)]
+        else:
+            flat.append(np.asarray(value)[()])
+    return tuple(flat)

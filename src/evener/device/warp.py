@@ -1,0 +1,129 @@
+"""What a thread of a GPU's grid knows of the others: lanes of its warp, its block, the grid.
+
+A warp is 32 threads, its *lanes*, that walk together and can look into each other's registers.
+The functions are plain Python, with the meaning they have for a single thread; code compiled for a
+GPU gets instructions (`evener.device.cuda_intrinsics`). All lanes of a warp must call them
+together, and all threads of a block `sync_block`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from evener.device import atomic
+from evener.device.compile import compiled
+
+WARP = 32
+BLOCK = 512  # threads of a block
+BUFFER = 128  # items of shared memory for each warp
+
+_TOP = np.int64(1) << np.int64(31)
+_TOP_BIT = np.uint32(1 << 31)
+
+
+def thread_of_block() -> int:
+    """The number of this thread in its block."""
+    return 0
+
+
+def block() -> int:
+    """The number of this thread's block."""
+    return 0
+
+
+def num_blocks() -> int:
+    """How many blocks the grid has."""
+    return 1
+
+
+def ballot(holds: Any) -> Any:
+    """One bit for each lane: whether the condition holds there."""
+    return np.uint32(bool(holds))
+
+
+def shuffle(value: Any, lane: Any) -> Any:
+    """The value that another lane has."""
+    return value
+
+
+def shuffle_up(value: Any, delta: Any) -> Any:
+    """The value of the lane so many below; its own for the lowest ones."""
+    return value
+
+
+def shuffle_xor(value: Any, mask: Any) -> Any:
+    """The value of the lane whose number differs in the bits of ``mask``."""
+    return value
+
+
+def count_bits(word: Any) -> int:
+    """How many bits of a 32-bit word are set."""
+    return int(word).bit_count()
+
+
+def lowest_bit(word: Any) -> int:
+    """The number of the lowest bit that is set, of a word that is not 0."""
+    return (int(word) & -int(word)).bit_length() - 1
+
+
+def set_bits(array: Any, index: Any, bits: Any) -> None:
+    """Set bits of a word, atomically."""
+    array[index] |= bits
+
+
+def sync_warp() -> None:
+    """Let all lanes see what each has written."""
+
+
+def sync_block() -> None:
+    """Wait for all threads of the block, and see what each has written."""
+
+
+def arrive(array: Any, index: Any, value: Any) -> Any:
+    """Add to a word, publishing all writes so far to the grid; return what was there."""
+    return atomic.add(array, index, value)
+
+
+def load_now(array: Any, index: Any) -> Any:
+    """Read a word that other blocks change."""
+    return array[index]
+
+
+def acquire() -> None:
+    """See what others published before the words that this thread has read."""
+
+
+def shared_buffer(like: Any) -> Any:
+    """Memory that the threads of a block share: `BUFFER` items for each warp."""
+    return np.empty(BUFFER * BLOCK // WARP, like.dtype)
+
+
+def shared_parts(like: Any) -> Any:
+    """Memory that the threads of a block share: one item for each warp."""
+    return np.empty(BLOCK // WARP, like.dtype)
+
+
+def cycles() -> int:
+    """A clock that only counts up, of this multiprocessor."""
+    return 0
+
+
+@compiled(allocates=False)
+def barrier(sync):
+    """Wait until all threads of the grid are here, and see what each has written.
+
+    Blocks add one each to a word, the first block what is missing to its top bit: when that bit
+    turns, all have arrived (as CUDA's cooperative groups do it).
+    """
+    sync_block()
+    if thread_of_block() == 0:
+        share = np.int64(1)
+        if block() == 0:
+            share = _TOP - (num_blocks() - 1)
+        before = arrive(sync, 0, np.uint32(share))
+        while (before ^ load_now(sync, 0)) & _TOP_BIT == 0:
+            pass
+        acquire()
+    sync_block()

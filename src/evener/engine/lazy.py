@@ -1,0 +1,109 @@
+"""Fields that are only written down: a fill value and a few assignments, for a device to repeat.
+
+A program's ``start`` mostly sets one element of a field that is otherwise filled. On a GPU that is
+cheaper to do again than to upload. Whatever else ``start`` does with a field makes it an ordinary
+array first.
+"""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as np
+
+
+class LazyArray(np.lib.mixins.NDArrayOperatorsMixin):
+    """An array of one value, with the scalar assignments made since.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from evener.engine.lazy import LazyArray
+    >>> depth = LazyArray(4, np.dtype(np.int32), 9)
+    >>> depth[1] = 0
+    >>> depth.is_lazy, (depth + 1).tolist(), depth.is_lazy
+    (True, [10, 1, 10, 10], False)
+    """
+
+    def __init__(self, length: int, dtype: np.dtype, fill: Any):
+        self.dtype, self.shape, self.ndim, self.size = dtype, (length,), 1, length
+        self.nbytes = length * dtype.itemsize
+        self._fill = fill
+        self._writes: list[tuple[Any, Any]] = []
+        self._array: np.ndarray | None = None
+
+    @property
+    def is_lazy(self) -> bool:
+        """Whether no array was made so far."""
+        return self._array is None
+
+    def made_by(self, library: Any) -> Any:
+        """The array, in memory of a library that works like NumPy."""
+        if self._array is not None:
+            return library.asarray(self._array)
+        array = library.full(self.size, self._fill, self.dtype)
+        for index, value in self._writes:
+            array[index] = value.get() if library is np and _is_elsewhere(value) else value
+        return array
+
+    def _real(self) -> np.ndarray:
+        if self._array is None:
+            self._array = self.made_by(np)
+            self._writes.clear()
+        return self._array
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        is_place = isinstance(index, numbers.Integral) or (
+            isinstance(index, np.ndarray) and index.dtype.kind in "iu"
+        )
+        everything = isinstance(index, slice) and index == slice(None)
+        is_number = isinstance(value, numbers.Number | np.bool_)
+        if everything and _is_elsewhere(value) and value.shape == self.shape:
+            self._array, self._writes = None, [(index, value.copy())]
+        elif self._array is None and is_number and (is_place or everything):
+            self._check(index, value)
+            if everything:
+                self._fill, self._writes = self.dtype.type(value), []
+            else:
+                place = index.copy() if isinstance(index, np.ndarray) else int(index)
+                self._writes.append((place, value))
+        else:
+            self._real()[index] = value
+
+    def _check(self, index: Any, value: Any) -> None:
+        """Complain now about what NumPy would complain about."""
+        np.empty(1, self.dtype)[0] = value
+        places: Any = [] if isinstance(index, slice) else np.atleast_1d(index)
+        if len(places) and not -self.size <= np.min(places) <= np.max(places) < self.size:
+            raise IndexError(f"index {index!r} is out of bounds for an axis of size {self.size}")
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._real()[index]
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return np.array(self._real(), dtype=dtype, copy=copy)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        given = [_plain(item) for item in inputs]
+        if "out" in options:
+            options["out"] = tuple(_plain(item) for item in options["out"])
+        result = getattr(ufunc, method)(*given, **options)
+        return self if result is self._array else result
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self._real(), name)
+
+
+def _is_elsewhere(value: Any) -> bool:
+    """Whether a value is an array in a GPU's memory."""
+    return hasattr(value, "__cuda_array_interface__")
+
+
+def _plain(value: Any) -> Any:
+    return value._real() if isinstance(value, LazyArray) else value

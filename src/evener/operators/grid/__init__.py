@@ -1,0 +1,1 @@
+"""The operators for the grid of threads of a GPU: same meaning, other distribution of work."""

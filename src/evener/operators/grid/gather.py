@@ -1,0 +1,167 @@
+"""`gather` for a grid: combine over the in-edges of each vertex of the frontier, then apply.
+
+Schedules differ in how a warp comes by the totals of a tile of 32 vertices, one for each lane:
+``totals_of(team, into, f, combine, neutral, t, v, start, degree, parts)``. The rest is here: long
+lists, which are cut into pieces with totals of their own, and applying.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evener.device import atomic, compiled
+from evener.device.warp import ballot, barrier, count_bits
+from evener.operators.advance import always
+from evener.operators.grid.frontier import SIZE, append, flush, member, to_queue
+from evener.operators.schedules.common import (
+    PIECE_WORDS,
+    along,
+    look_up,
+    num_pieces,
+    piece_of,
+    put_off,
+    together,
+)
+from evener.operators.schedules.dynamic import next_tile, tile_size
+
+ALL_NEIGHBOURS = np.int64(1) << np.int64(62)
+
+_U1 = np.uint64(1)
+
+
+@compiled(allocates=False)
+def gather(
+    team, totals_of, into, f, combine, apply, neutral, skips, t, u, keep, reduce, own, current,
+    following, totals, parts, at_once, keeps, pieces,
+):  # fmt: skip
+    """One stage but for the last barrier; returns the calls by this thread, and ``own``.
+
+    ``neutral`` has the dtype of totals. ``skips``: a vertex without in-edges is passed over, as the
+    combination has no neutral value. ``at_once``: a total is applied when it is made, with the
+    state ``u``, in which fields that others still read are second copies; ``keep`` brings a
+    vertex of those up to date. ``reduce`` adds the vertex to ``own``.
+    """
+    to_queue(team, current)
+    size = current.info[SIZE]
+    width = tile_size(team, size)
+    tiles = (size + width - 1) // width
+    piece = piece_of(team, size)
+    held, kept, calls = np.int64(0), np.int64(0), np.int64(0)
+    tile = team.rank
+    while tile < tiles:
+        i = tile * width + team.lane
+        if team.lane >= width:
+            i = size
+        v, start, degree = look_up(into, current, i, size, always, 0, ALL_NEIGHBOURS, t)
+        calls += degree
+        is_bare = degree == 0
+        degree = put_off(team, pieces, v, start, degree, piece)
+        ready = i < size and (degree > 0 or (is_bare and not skips))
+        total = totals_of(team, into, f, combine, neutral, t, v, start, degree, parts)
+        joins = False
+        if ready:
+            if at_once:
+                keep(v, t, u)
+                joins = apply(v, total, u)
+            else:
+                totals[np.uint64(v)] = total
+        if at_once:
+            if i < size and (ready or is_bare):
+                if not ready:
+                    keep(v, t, u)
+                own = reduce(v, u, own)
+            kept += count_bits(ballot(joins))
+            if keeps:
+                held = append(team, held, 0, following.queue, following.info, SIZE, joins, v)
+        tile = next_tile(team, tile, tiles)
+    if keeps:
+        flush(team, held, 0, following.queue, following.info, SIZE)
+        held = np.int64(0)
+    barrier(team.sync)
+    count = num_pieces(team, pieces)
+    if count > 0:
+        _total_pieces(team, into, f, combine, neutral, t, parts, pieces, count)
+        barrier(team.sync)
+        more, own = _finish_pieces(
+            team, combine, apply, neutral, t, u, keep, reduce, own, following, totals, parts,
+            at_once, keeps, pieces, count,
+        )  # fmt: skip
+        kept += more
+        if not at_once:
+            barrier(team.sync)
+    if not at_once:
+        kept += _apply_all(team, into, apply, skips, t, current, size, following, totals, keeps)
+    if not keeps and team.lane == 0 and kept > 0:
+        atomic.add(following.info, SIZE, kept)
+    return calls, own
+
+
+@compiled(allocates=False)
+def _total_pieces(team, into, f, combine, neutral, t, parts, pieces, count):
+    for i in range(team.rank, count, team.warps):
+        place = np.uint64(i * PIECE_WORDS)
+        v = into.indices.dtype.type(pieces[place])
+        e, stop = pieces[place + _U1], pieces[place + np.uint64(2)]
+        total = along(team, into, f, combine, neutral, t, v, e, stop, parts)
+        if team.lane == 0:
+            parts[np.uint64(i)] = total
+
+
+@compiled(allocates=False)
+def _finish_pieces(
+    team, combine, apply, neutral, t, u, keep, reduce, own, following, totals, parts, at_once,
+    keeps, pieces, count,
+):  # fmt: skip
+    """Combine the totals of each list's pieces; returns how many vertices were kept, and own."""
+    kind = parts.dtype.type
+    held, kept = np.int64(0), np.int64(0)
+    for i in range(team.rank, count, team.warps):
+        place = np.uint64(i * PIECE_WORDS)
+        many = pieces[place + np.uint64(3)]
+        if many == 0:
+            continue
+        v = following.queue.dtype.type(pieces[place])
+        total, has = neutral, False
+        for k in range(team.lane, many, 32):
+            one = parts[np.uint64(i + k)]
+            total = kind(combine(total, one)) if has else one
+            has = True
+        total = together(combine, total, has, 16, parts)
+        joins = False
+        if team.lane == 0:
+            if at_once:
+                keep(v, t, u)
+                joins = apply(v, total, u)
+                own = reduce(v, u, own)
+            else:
+                totals[np.uint64(v)] = total
+        if at_once:
+            kept += count_bits(ballot(joins))
+            if keeps:
+                held = append(team, held, 0, following.queue, following.info, SIZE, joins, v)
+    if keeps:
+        flush(team, held, 0, following.queue, following.info, SIZE)
+    return kept, own
+
+
+@compiled(allocates=False)
+def _apply_all(team, into, apply, skips, t, current, size, following, totals, keeps):
+    """Apply the totals; returns how many vertices were kept."""
+    held, kept = np.int64(0), np.int64(0)
+    base = team.rank * 32
+    while base < size:
+        i = base + team.lane
+        v = current.queue.dtype.type(0)
+        joins = False
+        if i < size:
+            v = member(current, i)
+            at = np.uint64(v)
+            if not (skips and into.indptr[at] == into.indptr[at + _U1]):
+                joins = apply(v, totals[at], t)
+        kept += count_bits(ballot(joins))
+        if keeps:
+            held = append(team, held, 0, following.queue, following.info, SIZE, joins, v)
+        base += team.threads
+    if keeps:
+        flush(team, held, 0, following.queue, following.info, SIZE)
+    return kept

@@ -1,0 +1,95 @@
+"""What a kernel on a grid writes down: rows of the trace, frontiers for `backwards`, the end."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from evener.device import atomic, compiled
+from evener.device.warp import ballot, block, cycles, thread_of_block
+from evener.operators.frontier import QUEUE
+from evener.operators.grid.advance import sum_of_warp
+from evener.operators.grid.frontier import FORM, INFO_WORDS, SIZE, TURNS, member, to_queue
+
+# Words of a row of the trace. The first row is for the whole run: rows, fused
+# supersteps, calls, how it ended.
+TRACE_WORDS = 6
+FUSED, VISITED, STATUS = 1, 4, 5
+
+
+class Kept(NamedTuple):
+    """What a repeat kept: superstep i holds ``queue[bounds[i]:bounds[i + 1]]``."""
+
+    queue: np.ndarray
+    bounds: np.ndarray
+
+
+@compiled(allocates=False)
+def note(team, trace, row, step, members, calls, pulled, clock):
+    """Write a row of the trace, if there is room: superstep, frontier, pulled, cycles, calls."""
+    at = (row + 1) * TRACE_WORDS
+    if at + TRACE_WORDS <= len(trace):
+        if ballot(calls > 0) != 0:
+            calls = sum_of_warp(calls)
+            if team.lane == 0:
+                atomic.add(trace, at + 4, calls)
+        if team.thread == 0:
+            trace[at] = step
+            trace[at + 1] = members
+            trace[at + 2] = np.int64(pulled)
+            trace[at + 3] = cycles() - clock
+    if team.thread == 0:
+        trace[0] = row + 1
+
+
+@compiled(allocates=False)
+def tell_whole(team, trace, visited, fused):
+    """Tell of the whole run: its calls, since some stages are in no loop, and fused supersteps."""
+    if team.thread == 0:
+        trace[FUSED] = fused
+    visited = sum_of_warp(visited)
+    if team.lane == 0 and visited > 0:
+        atomic.add(trace, VISITED, visited)
+
+
+@compiled(allocates=False)
+def settle(team, home, field, moved):
+    """Bring a field home that is in its second copy when the kernel ends."""
+    if moved:
+        for v in range(team.thread, len(home), team.threads):
+            home[np.uint64(v)] = field[np.uint64(v)]
+
+
+@compiled(allocates=False)
+def remember(team, current, kept, recorded):
+    """Keep a frontier for `backwards`; returns the number of those kept, -1 if there is no room.
+
+    There is no barrier: what is written here is read only after those of the stages that follow.
+    """
+    to_queue(team, current)
+    size = current.info[SIZE]
+    start = kept.bounds[recorded]
+    if recorded + 2 > len(kept.bounds) or start + size > len(kept.queue):
+        return np.int64(-1)
+    for i in range(team.thread, size, team.threads):
+        kept.queue[np.uint64(start + i)] = member(current, i)
+    if team.thread == 0:
+        kept.bounds[recorded + 1] = start + size
+    return recorded + 1
+
+
+@compiled(allocates=False)
+def prepare_replay(team, infos, kept, step):
+    """Write the size of a recorded frontier before the superstep that takes it."""
+    if team.thread == 0 and step >= 0:
+        first = (step % TURNS) * INFO_WORDS
+        infos[first + SIZE] = kept.bounds[step + 1] - kept.bounds[step]
+        infos[first + FORM] = QUEUE
+
+
+@compiled(allocates=False)
+def end(trace, code):
+    """Tell the host how the kernel ended: well (0), or why not (`evener.engine.lower_grid`)."""
+    if block() == 0 and thread_of_block() == 0:
+        trace[STATUS] = np.int64(code)

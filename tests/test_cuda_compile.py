@@ -1,0 +1,129 @@
+"""Every kernel of every program, with every schedule, compiles for a GPU on machines without one."""
+
+import importlib.util
+
+import numpy as np
+import pytest
+
+import evener as ev
+from evener.algorithms.betweenness import Betweenness, DirectedBetweenness
+from evener.algorithms.bfs import BFS, BoundedBFS
+from evener.algorithms.circuit import Circuit
+from evener.algorithms.connected_components import Components, DirectedComponents
+from evener.algorithms.heat import Heat
+from evener.algorithms.neural import Neural
+from evener.algorithms.pagerank import (
+    DanglingPageRank,
+    DanglingPageRank32,
+    PageRank,
+    PersonalPageRank,
+    WeightedPageRank,
+)
+from evener.algorithms.sssp import SSSP, LevelParents, Parents, TargetSSSP
+from evener.algorithms.sswp import SSWP
+from evener.engine import gpu
+from evener.engine.job import set_up
+from evener.operators.schedules import SCHEDULES
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("numba_cuda") is None,
+    reason="numba-cuda is not installed (extras cu12, cu13)",
+)
+
+WHOLE = ev.generate.rmat(5, 4, weights=(1, 9), seed=1)  # undirected, integer weights
+REAL = ev.Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0], [1.5, 2.0, 3.0, 1.0])
+ONES = np.ones(WHOLE.num_vertices)
+
+CASES = {
+    BFS: (WHOLE, {"source": 0}),
+    BoundedBFS: (WHOLE, {"source": 0}),
+    SSSP: (WHOLE, {"source": 0}),
+    TargetSSSP: (REAL, {"source": 0}),
+    Parents: (WHOLE, {"source": 0, "found": ONES}),
+    LevelParents: (REAL, {"source": 0, "found": np.zeros(4)}),
+    SSWP: (WHOLE, {"source": 0}),
+    PageRank: (WHOLE, {}),
+    DanglingPageRank: (REAL, {}),
+    DanglingPageRank32: (REAL, {}),
+    PersonalPageRank: (WHOLE, {}),
+    WeightedPageRank: (WHOLE, {}),
+    Components: (WHOLE, {}),
+    DirectedComponents: (REAL, {}),
+    Betweenness: (WHOLE, {"sources": np.array([0, 1])}),
+    DirectedBetweenness: (REAL, {"sources": np.array([0, 1])}),
+    Circuit: (WHOLE, {"initial": ONES, "held": np.array([0])}),
+    Heat: (WHOLE, {"initial": ONES}),
+    Neural: (WHOLE, {"initial": ONES}),
+}
+# Between them these have every operator that a schedule changes.
+FEW = [BFS, SSSP, PageRank, Betweenness, Components]
+
+
+def ptx(program, schedule="auto", direction="auto", capability=(9, 0)):
+    graph, parameters = CASES[program]
+    job = set_up(program, graph, parameters, lazy=True)
+    text = gpu.ptx_of(job, direction, schedule, capability)
+    assert text.count(".visible .entry") == 1
+    assert f".target sm_{capability[0]}{capability[1]}" in text
+    return text
+
+
+@pytest.mark.parametrize("program", CASES, ids=lambda p: p.__name__)
+def test_every_program(program):
+    text = ptx(program)
+    assert "barrier" in text or "bar.sync" in text
+    assert "\n\tcall" not in text, "something was not inlined"
+
+
+@pytest.mark.parametrize("schedule", [name for name in SCHEDULES if ":" not in name])
+@pytest.mark.parametrize("program", FEW, ids=lambda p: p.__name__)
+def test_every_schedule(program, schedule):
+    ptx(program, schedule)
+
+
+@pytest.mark.parametrize("direction", ["push", "pull"])
+def test_directions(direction):
+    ptx(BFS, direction=direction)
+
+
+def test_an_older_gpu():
+    ptx(BFS, capability=(8, 0))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("capability", [(8, 0), (9, 0)])
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("program", CASES, ids=lambda p: p.__name__)
+def test_all(program, schedule, capability):
+    ptx(program, schedule, capability=capability)
+
+
+def test_a_schedule_that_is_not_there():
+    with pytest.raises(ev.DeviceError, match="there is no schedule 'fair'; there are 'auto', 'dy"):
+        ptx(BFS, "fair")
+
+
+def test_atomics_of_every_type_and_name():
+    """They compile in functors; a GPU checks what they do (tests/gpu)."""
+    from evener.device import atomic, cuda
+
+    def kernel(a, b, c, d, e, f):
+        atomic.add(a, 0, 1)
+        atomic.min(a, 0, 1)
+        atomic.max(b, 0, 1)
+        atomic.exchange(b, 0, 1)
+        atomic.cas(c, 0, 1, 2)
+        atomic.add(c, 0, 1.5)
+        atomic.min(d, 0, 1.5)
+        atomic.max(d, 0, 1.5)
+        atomic.exchange(d, 0, 1.5)
+        atomic.cas(d, 0, 1.0, 2.0)
+        atomic.add(e, 0, 1)
+        atomic.min(e, 0, 1)
+        atomic.add(f, 0, 1)
+        atomic.max(f, 0, 1)
+
+    kinds = ["int32", "int64", "float32", "float64", "uint32", "uint64"]
+    text = cuda.compile_ptx(kernel, tuple(f"{kind}[]" for kind in kinds), (9, 0), 1)
+    for instruction in ("add.f32", "min.s32", "max.s64", "cas.b64", "min.u32", "max.u64", "exch"):
+        assert instruction in text
