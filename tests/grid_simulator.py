@@ -1,0 +1,183 @@
+"""A grid of one block in plain Python: what a GPU would do, lane by lane, on a machine without one.
+
+Every thread of the block is a thread of Python. Those of a warp meet at each vote and shuffle,
+those of the block at each barrier: if some do not come, the run fails instead of hanging. Functions
+are taken as their text; the stubs of `evener.device.warp` and the atomics are replaced.
+"""
+
+import threading
+import types
+from typing import Any
+
+import numpy as np
+
+from evener.device import atomic, serial, warp
+from evener.device.cache import names_read
+from evener.device.compile import Compiled
+from evener.engine import gpu
+from evener.engine.job import set_up
+from evener.operators.grid import vertices
+
+THREADS = 64
+PATIENCE = 60  # seconds
+here = threading.local()  # .thread
+
+
+class Meeting:
+    """Threads that exchange a value each; two boards in turn, so that one barrier suffices."""
+
+    def __init__(self, size: int):
+        self.size = size
+        self.barrier = threading.Barrier(size)
+        self.boards = [[None] * size, [None] * size]
+        self.turns = [0] * size
+
+    def exchange(self, seat: int, value: Any) -> list[Any]:
+        board = self.boards[self.turns[seat] & 1]
+        self.turns[seat] += 1
+        board[seat] = value
+        self.barrier.wait(PATIENCE)
+        return board
+
+
+class Block:
+    """What the threads of a block share, and the functions that stand for instructions."""
+
+    def __init__(self) -> None:
+        self.warps = [Meeting(32) for _ in range(THREADS // 32)]
+        self.all = Meeting(THREADS)
+        self.lock = threading.Lock()
+        self.shared: dict[Any, np.ndarray] = {}
+        self.calls = [0] * THREADS
+
+    def lanes(self, value: Any) -> list[Any]:
+        return self.warps[here.thread >> 5].exchange(here.thread & 31, value)
+
+    def ballot(self, holds: Any) -> Any:
+        return np.uint32(sum(1 << i for i, bit in enumerate(self.lanes(bool(holds))) if bit))
+
+    def shuffle(self, value: Any, lane: Any) -> Any:
+        return self.lanes(value)[int(lane) & 31]
+
+    def shuffle_up(self, value: Any, delta: Any) -> Any:
+        lane = here.thread & 31
+        board = self.lanes(value)
+        return board[lane - int(delta)] if lane >= delta else value
+
+    def shuffle_xor(self, value: Any, mask: Any) -> Any:
+        return self.lanes(value)[(here.thread & 31) ^ int(mask)]
+
+    def sync_block(self, *_: Any) -> None:
+        self.all.exchange(here.thread, None)
+
+    def shared_buffer(self, like: Any) -> Any:
+        with self.lock:
+            key = (self.calls[here.thread], "buffer")
+            self.calls[here.thread] += 1
+            room = np.empty(warp.BUFFER * THREADS // 32, like.dtype)
+            return self.shared.setdefault(key, room)
+
+    def shared_parts(self, like: Any) -> Any:
+        with self.lock:
+            return self.shared.setdefault(like.dtype, np.empty(THREADS // 32, like.dtype))
+
+    def locked(self, function: Any) -> Any:
+        def run(*arguments: Any) -> Any:
+            with self.lock:
+                return function(*arguments)
+
+        return run
+
+    def replacements(self) -> dict[Any, Any]:
+        atomics = types.SimpleNamespace(
+            **{name: self.locked(getattr(atomic, name)) for name in atomic.__all__}
+        )
+        plain = types.SimpleNamespace(**{name: getattr(atomic, name) for name in atomic.__all__})
+        return {
+            warp.thread_of_block: lambda: here.thread,
+            warp.ballot: self.ballot,
+            warp.shuffle: self.shuffle,
+            warp.shuffle_up: self.shuffle_up,
+            warp.shuffle_xor: self.shuffle_xor,
+            warp.sync_warp: lambda: None,
+            warp.sync_block: self.sync_block,
+            warp.barrier: self.sync_block,
+            warp.set_bits: self.locked(warp.set_bits),
+            warp.shared_buffer: self.shared_buffer,
+            warp.shared_parts: self.shared_parts,
+            atomic: atomics,
+            serial: plain,
+        }
+
+
+class Translator:
+    """Functions with the names that they read replaced, recursively."""
+
+    def __init__(self, block: Block):
+        self.made = {id(old): new for old, new in block.replacements().items()}
+        self.keep: list[Any] = []
+
+    def translate(self, name: str, value: Any) -> Any:
+        if name == "BLOCK":
+            return THREADS
+        if name == "WARPS_POWER":
+            return (THREADS // 32).bit_length() - 1
+        if id(value) in self.made:
+            return self.made[id(value)]
+        if isinstance(value, Compiled):
+            self.keep.append(value)  # so that its id stays its own
+            self.made[id(value)] = self.function(value.python)
+            return self.made[id(value)]
+        return value
+
+    def function(self, given: Any) -> Any:
+        scope = given.__globals__
+        names = {
+            name: self.translate(name, scope[name])
+            for name in names_read(given.__code__) & scope.keys()
+        }
+        cells = tuple(
+            types.CellType(self.translate("", c.cell_contents)) for c in given.__closure__ or ()
+        )
+        names["__builtins__"] = __builtins__
+        return types.FunctionType(
+            given.__code__, names, given.__name__, given.__defaults__, cells or None
+        )
+
+
+def simulate(program: Any, graph: Any, schedule: str, direction: str, **parameters: Any) -> Any:
+    """The job after it ran on the simulated grid, its fields as arrays."""
+    job = set_up(program, graph, parameters, lazy=True)
+    gpu._reset_scalars(job)
+    plan = gpu._plan(job, direction, schedule)
+    room = 64 * graph.num_vertices + 64
+    arguments = gpu._arguments(np, job, plan, room)
+    block = Block()
+    kernel = Translator(block).function(plan.kernel)
+    failures: list[BaseException] = []
+
+    def run(thread: int) -> None:
+        here.thread = thread
+        try:
+            with np.errstate(all="ignore"):
+                kernel(*arguments)
+        except BaseException as error:
+            failures.append(error)
+            for meeting in (*block.warps, block.all):
+                meeting.barrier.abort()
+
+    threads = [threading.Thread(target=run, args=(i,), daemon=True) for i in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(2 * PATIENCE)
+    for error in failures:
+        if not isinstance(error, threading.BrokenBarrierError):
+            raise error
+    if failures:
+        raise failures[0]
+    job.fields = dict(zip(job.fields, arguments[2], strict=True))
+    return job
+
+
+assert vertices.WARPS_POWER  # the name that the translator replaces

@@ -1,0 +1,108 @@
+"""Every program with every schedule on a simulated block: the fields that the interpreter finds.
+
+What this leaves to a GPU (tests/gpu): several blocks, hence the barrier of the grid and what is
+visible after it, the instructions themselves, and the speed.
+"""
+
+import numpy as np
+import pytest
+
+import evener as ev
+from evener.engine.interpret import interpret
+from evener.engine.job import set_up
+from evener.engine.lower import NotLoweredError
+from evener.operators.schedules import SCHEDULES
+from grid_simulator import simulate
+from test_cuda_compile import CASES, FEW
+from test_example_programs import programs
+
+CHOOSES = {"parent"}  # fields that may hold one of several right values
+
+star = np.arange(1, 401)
+GRAPHS = {
+    "one vertex": ev.Graph.from_edges([], [], np.empty(0, np.int32), num_vertices=1),
+    "loop": ev.Graph.from_edges([0], [0], np.array([2], np.int32)),
+    "isolated": ev.Graph.from_edges([], [], np.empty(0, np.int32), num_vertices=40),
+    "rmat": ev.generate.rmat(5, 4, weights=(1, 9), seed=1),
+    "grid": ev.generate.grid(8, 8, weights=(1, 9), seed=2),
+    "long lists": ev.Graph.from_edges(
+        np.r_[0 * star, star], np.r_[star, 0 * star + 401],
+        (1 + np.arange(800) % 7).astype(np.int32), num_vertices=403, directed=False,
+    ),
+    "directed": ev.Graph.from_edges(
+        np.arange(90) * 7 % 60, np.arange(90) * 11 % 60,
+        (1 + np.arange(90) % 5).astype(np.int32), num_vertices=64,
+    ),
+}  # fmt: skip
+
+
+def parameters_for(program, graph):
+    n = graph.num_vertices
+    ones = np.ones(n)
+    known = {
+        "source": 0, "found": np.zeros(n), "initial": ones * np.arange(n), "held": np.array([0]),
+        "sources": np.arange(min(2, n)), "seeds": np.array([0]), "max_iterations": 3,
+    }  # fmt: skip
+    d = program.declaration
+    asked = {*d.start_parameters, *d.params}
+    return {name: value for name, value in known.items() if name in asked}
+
+
+def assert_simulated(program, graph, schedule="auto", direction="auto", **parameters):
+    parameters = {**parameters_for(program, graph), **parameters}
+    want = set_up(program, graph, parameters)
+    interpret(want, direction)
+    have = simulate(program, graph, schedule, direction, **parameters)
+    for name, array in want.fields.items():
+        if name in CHOOSES and "depth" in want.fields:
+            continue
+        np.testing.assert_allclose(
+            have.fields[name], array, rtol=1e-5, atol=1e-9, err_msg=f"{name} {schedule} {direction}"
+        )
+
+
+def suits(program, graph):
+    return program.__name__.startswith("Directed") or not (
+        graph.directed and program.__name__ in ("Betweenness", "Components")
+    )
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+@pytest.mark.parametrize("program", CASES, ids=lambda p: p.__name__)
+def test_programs(program, graph):
+    if suits(program, GRAPHS[graph]):
+        assert_simulated(program, GRAPHS[graph])
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("program", FEW, ids=lambda p: p.__name__)
+def test_schedules(program, schedule):
+    assert_simulated(program, GRAPHS["rmat"], schedule)
+    assert_simulated(program, GRAPHS["grid"], schedule)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("program", CASES, ids=lambda p: p.__name__)
+def test_all_schedules(program, schedule):
+    for graph in GRAPHS.values():
+        if suits(program, graph):
+            assert_simulated(program, graph, schedule)
+
+
+@pytest.mark.parametrize("direction", ["push", "pull"])
+@pytest.mark.parametrize("graph", ["rmat", "grid", "long lists", "directed"])
+@pytest.mark.parametrize("name", ["BFS", "SSWP", "Betweenness"])
+def test_directions(name, graph, direction):
+    (program,) = (p for p in CASES if p.__name__ == name)
+    if suits(program, GRAPHS[graph]):
+        assert_simulated(program, GRAPHS[graph], direction=direction)
+
+
+@pytest.mark.parametrize("program", list(programs()), ids=lambda p: p.__name__)
+def test_example_programs(program):
+    for name in ("rmat", "grid"):
+        try:
+            assert_simulated(program, GRAPHS[name])
+        except NotLoweredError as error:
+            pytest.skip(str(error))
