@@ -15,8 +15,9 @@ from __future__ import annotations
 import numpy as np
 
 from evener.device import atomic, compiled
-from evener.device.sync import barrier, claim
+from evener.device.sync import barrier, claim, prefetch
 from evener.operators.frontier import (
+    AHEAD,
     ALL,
     BITS,
     EDGES,
@@ -168,6 +169,9 @@ def _pull(team, into, f, where, t, current, following):
         for w in range(first // 64, (last + 63) // 64):
             word = np.uint64(0)
             for i in range(w * 64, min(w * 64 + 64, last)):
+                soon = into.indices.dtype.type(min(i + AHEAD, n - 1))
+                if where(soon, t):
+                    prefetch(into.indices, into.indptr[soon])
                 v = into.indices.dtype.type(i)
                 joins = False
                 if where(v, t):
