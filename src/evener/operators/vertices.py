@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from evener.device import compiled
-from evener.device.sync import barrier, claim
+from evener.device.sync import barrier, claim, prefetch
 from evener.operators.frontier import (
+    AHEAD,
     SIZE,
     append,
     empty,
@@ -84,6 +85,9 @@ def edges(team, out, f, where, s, first_neighbour, last_neighbour, partial):
     first = claim(team.sync, amount)
     while first < n:
         for i in range(first, min(first + amount, n)):
+            soon = out.indices.dtype.type(min(i + AHEAD, n - 1))
+            if where(soon, s):
+                prefetch(out.indices, np.uint64(out.indptr[soon]) + np.uint64(first_neighbour))
             u = out.indices.dtype.type(i)
             if where(u, s):
                 begin = np.int64(out.indptr[u])
