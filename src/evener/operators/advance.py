@@ -21,6 +21,7 @@ from evener.operators.frontier import (
     ALL,
     BITS,
     EDGES,
+    FAR,
     FORM,
     QUEUE,
     SIZE,
@@ -161,6 +162,7 @@ def is_new(marks, v, stamp, exact):
 @compiled(allocates=False)
 def _pull(team, into, f, where, t, current, following):
     n = len(into.indptr) - 1
+    far = len(into.indices) > FAR * n
     found = np.int64(0)
     calls = np.int64(0)
     first = claim(team.sync, PULLED)
@@ -170,7 +172,7 @@ def _pull(team, into, f, where, t, current, following):
             word = np.uint64(0)
             for i in range(w * 64, min(w * 64 + 64, last)):
                 soon = into.indices.dtype.type(min(i + AHEAD, n - 1))
-                if where(soon, t):
+                if far and where(soon, t):
                     prefetch(into.indices, into.indptr[soon])
                 v = into.indices.dtype.type(i)
                 joins = False

@@ -24,6 +24,7 @@ BUFFER = 1024  # vertices a thread collects before it flushes
 VERTICES = 64  # vertices a thread claims at a time, at most, where each has neighbours
 SHARES = 16  # a small frontier is cut into so many claims for each thread
 AHEAD = 8  # vertices of a queue between asking for a neighbour list and reading it
+FAR = 8  # arcs a vertex from which on the processor does not foresee where the next list begins
 STRETCH = 4096  # plain items a thread claims at a time, at most
 WORDS = 256  # words of bits, or quarter thousands of plain items, claimed at a time
 

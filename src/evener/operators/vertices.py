@@ -8,6 +8,7 @@ from evener.device import compiled
 from evener.device.sync import barrier, claim, prefetch
 from evener.operators.frontier import (
     AHEAD,
+    FAR,
     SIZE,
     append,
     empty,
@@ -81,12 +82,13 @@ def edges(team, out, f, where, s, first_neighbour, last_neighbour, partial):
     n = len(out.indptr) - 1
     changed = False
     calls = np.int64(0)
+    far = len(out.indices) > FAR * n
     amount = stretch(team, n)
     first = claim(team.sync, amount)
     while first < n:
         for i in range(first, min(first + amount, n)):
             soon = out.indices.dtype.type(min(i + AHEAD, n - 1))
-            if where(soon, s):
+            if far and where(soon, s):
                 prefetch(out.indices, np.uint64(out.indptr[soon]) + np.uint64(first_neighbour))
             u = out.indices.dtype.type(i)
             if where(u, s):
