@@ -29,7 +29,7 @@ from numpy import float64, int32, int64
 from evener.algorithms.arguments import Label, SomeLabels, number, one_vertex, positive_spread
 from evener.algorithms.outcome import only
 from evener.device import atomic
-from evener.engine.run import run
+from evener.engine.run import choose_devices, run
 from evener.errors import GraphError
 from evener.graph.csr import Graph
 from evener.programs import VERTEX, WEIGHT, Field, Param, Program, Scalar, Vertex, functor
@@ -39,7 +39,8 @@ if TYPE_CHECKING:
     from evener.engine.result import Result
 
 NOT_ADOPTED = 2**31 - 1
-ARCS_A_BUCKET = 32  # see `bucket_width`
+ARCS_A_BUCKET = {"cuda": 32}  # see `bucket_width`
+FEW_ARCS = 12  # on other devices
 
 
 class SSSP(Program):
@@ -220,7 +221,7 @@ def sssp(
     """
     spread = positive_spread(graph, "sssp")
     assert graph.weights is not None
-    width = bucket_width(graph) if delta == "auto" else number(delta, "delta", 0)
+    width = bucket_width(graph, device) if delta == "auto" else number(delta, "delta", 0)
     if not 0 < width < math.inf:
         raise GraphError(f"delta is {delta!r}; it must be above 0 and finite.")
     integers = graph.weights.dtype.kind == "i"
@@ -251,27 +252,29 @@ def sssp(
     return result._set_field("parent", parents, holds_vertices=True)
 
 
-def bucket_width(graph: Graph) -> float:
-    """The width of a bucket that suits a graph: mean weight × 32 ÷ square of the mean degree.
+def bucket_width(graph: Graph, device: str = "auto") -> float:
+    """The width of a bucket that suits a graph: mean weight × 12 ÷ square of the mean degree.
 
     A vertex should find about as many arcs within its own bucket as keep the processors busy,
     but on a graph of high degree they are busy anyway, and each vertex relaxed too early is
     relaxed again with its whole list: Meyer and Sanders show mean weight ÷ degree to bound that.
     On lattices and roads the number of buckets, hence of barriers, costs more than relaxing
-    twice, so the width grows by another 32 ÷ degree (the constant of Davidson and others:
-    Work-efficient parallel GPU methods for single-source shortest paths, IPDPS 2014). For R-MAT,
-    uniform graphs and lattices with weights of 1 to 255 that is where the time is least or flat.
+    twice, so the width grows by another constant ÷ degree. For GPUs the constant is 32 (Davidson
+    and others: Work-efficient parallel GPU methods for single-source shortest paths, IPDPS 2014);
+    threads, which fuse small buckets, are fastest with 12 on R-MAT, uniform graphs and lattices.
 
     Examples
     --------
     >>> import evener as ev
     >>> from evener.algorithms.sssp import bucket_width
-    >>> bucket_width(ev.generate.grid(20, 20, weights=(1, 255), seed=1)) > 200
+    >>> 50 < bucket_width(ev.generate.grid(20, 20, weights=(1, 255), seed=1), "cpu") < 200
     True
     """
+    kind = choose_devices(device)[0][0].kind
+    arcs = ARCS_A_BUCKET.get(kind, FEW_ARCS)
     spread = positive_spread(graph, "sssp")
     degree = max(1.0, graph.num_edges / max(1, graph.num_vertices))
-    width = float(spread.mean) * ARCS_A_BUCKET / degree**2
+    width = float(spread.mean) * arcs / degree**2
     if not 0 < width < math.inf:  # all weights are 0, or one is infinite
         return 1.0
     assert graph.weights is not None
