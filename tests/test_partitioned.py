@@ -13,10 +13,10 @@ from evener.algorithms.sssp import LevelParents, TargetSSSP
 from evener.device import atomic
 from evener.engine.interpret import interpret
 from evener.engine.job import set_up
-from evener.engine.partitioned import assign, run_partitioned
+from evener.engine.partitioned import run_partitioned
 from evener.engine.partitioned_exchange import Local, Replicated
 from evener.engine.run import run
-from evener.errors import EvenerError, ProgramError
+from evener.errors import ProgramError
 from evener.graph.csr import Graph
 from evener.programs import VERTEX, Field, Program, Scalar, Vertex, functor
 from evener.programs.stages import advance, compute, edges, reduce, repeat
@@ -41,11 +41,11 @@ PARTS = [1, 2, 3, 8]
 ANY_VALUE = ("parent", "some", "rounds", "replayed")  # may differ, and are checked apart
 
 
-def both(program, graph, k, partition="auto", direction="auto", **parameters):
+def both(program, graph, k, partition="auto", direction="auto", shares=None, **parameters):
     """The same job on one device and over parts."""
     one, many = set_up(program, graph, parameters), set_up(program, graph, parameters)
     interpret(one, direction)
-    run_partitioned(many, k, partition, direction)
+    run_partitioned(many, k, partition, direction, shares)
     return one, many
 
 
@@ -109,7 +109,8 @@ def test_any_assignment_will_do(graph, k, direction, data):
         if not needs_source(program) or n:
             given = {"source": graph.labels[0]} if needs_source(program) else {}
             as_drawn = lambda graph, shares: np.array(part_of, np.int64)  # noqa: E731
-            one, many = both(program, graph, k, as_drawn, direction, **given)
+            shares = np.bincount(part_of, minlength=k) if n else None  # some may be empty
+            one, many = both(program, graph, k, as_drawn, direction, shares, **given)
             assert_same(one, many)
 
 
@@ -184,7 +185,7 @@ def test_counts_of_worse_leaders_do_not_count():
     inwards = Graph.from_edges(range(6), [6] * 6)
     for part_of in ([0, 1, 2, 0, 1, 2, 2], [2, 1, 0, 0, 1, 1, 0], [1, 1, 1, 0, 0, 0, 0]):
         at = lambda graph, shares, part_of=part_of: np.array(part_of)  # noqa: E731
-        one, many = both(Counted, inwards, 3, at)
+        one, many = both(Counted, inwards, 3, at, shares=np.bincount(part_of, minlength=3))
         assert_same(one, many)
         assert (many.fields["offer"][6], many.fields["times"][6], many.fields["by"][6]) == (0, 2, 0)
 
@@ -241,24 +242,10 @@ def test_replicated_sums(graph, k):
 # ---- dividing -------------------------------------------------------------------------------
 
 
-def test_assignments():
-    ring = Graph.from_edges(range(100), [*range(1, 100), 0])
-    static = assign(ring, 3, "static")
-    assert static.tolist() == [v % 3 for v in range(100)]
-    drawn = assign(ring, 4, "random")
-    assert np.array_equal(drawn, assign(ring, 4, "auto"))
-    assert np.bincount(drawn, minlength=4).min() > 10
-    with pytest.raises(EvenerError, match="partition is 'metis'; this version has"):
-        assign(ring, 2, "metis")
-    for wrong in (np.zeros(5, int), np.full(100, 2), np.full(100, -1), np.zeros(100)):
-        with pytest.raises(EvenerError, match="must return 100 whole numbers below 2"):
-            assign(ring, 2, lambda graph, shares, wrong=wrong: wrong)
-
-
 def test_empty_parts():
     path = Graph.from_edges([0, 1], [1, 2])
     job = set_up(Search, path, {"source": 0})
-    said = run_partitioned(job, 4, lambda graph, shares: np.array([3, 1, 3]))
+    said = run_partitioned(job, 4, lambda graph, shares: np.array([3, 1, 3]), shares=[0, 1, 0, 2])
     assert job.fields["depth"].tolist() == [0, 1, 2]
     assert job.stats["owned"] == [0, 1, 0, 2]
     assert job.stats["ghosts"] == [0, 1, 0, 1]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # Options of `evener.run`, handed on where they are given: what it refuses is refused there.
 _ENGINE = {
     "device": ("D", "auto (default), python, cpu, cpu:4, or a set such as python+python"),
-    "partition": ("P", "how a set divides the vertices: random or static"),
+    "partition": ("P", "how a set divides the vertices: random, static, high, low, metis, …"),
     "exchange": ("X", "how parts tell each other of changes: refined"),
     "direction": ("WAY", "push along out-edges, pull along in-edges, or auto (default)"),
     "schedule": ("S", "how edges are dealt out to threads: auto"),

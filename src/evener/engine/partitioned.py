@@ -12,7 +12,7 @@ joins it at its owner.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,17 +21,21 @@ from evener.engine.interpret import Frontiers, Loop
 from evener.engine.interpret_stages import Adjacency, Outcome, Part, State, run_stage
 from evener.engine.job import Job
 from evener.engine.partitioned_exchange import Exchange, Fields, Holding, Local, Replicated
-from evener.errors import EvenerError
+from evener.engine.partitioners import partition as assign
 from evener.graph.csr import Graph
 from evener.programs.stages import Advance, Gather, Stage, walk
 
-SEED = 1
-
 
 def run_partitioned(
-    job: Job, k: int, partition: Any = "auto", direction: str = "auto"
+    job: Job,
+    k: int,
+    partition: Any = "auto",
+    direction: str = "auto",
+    shares: Sequence[float] | None = None,
 ) -> list[str]:
     """Run a job over k interpreted parts in step; returns what there is to say about it.
+
+    Parts have equal ``shares`` unless others are given.
 
     Examples
     --------
@@ -46,7 +50,7 @@ def run_partitioned(
     [0, 1, 2]
     """
     name = partition if isinstance(partition, str) else getattr(partition, "__name__", "given")
-    part_of = assign(job.graph, k, partition)
+    part_of = assign(job.graph, partition, [1 / k] * k if shares is None else shares)
     machine = Partitions(job, k, part_of, direction)
     with np.errstate(divide="ignore", invalid="ignore"):
         Loop(job, machine).run()
@@ -57,33 +61,6 @@ def run_partitioned(
         f"Partition: {'random' if name == 'auto' else name}, {k} parts with "
         f"{' + '.join(map(str, owned))} vertices and {' + '.join(map(str, ghosts))} ghosts."
     ]
-
-
-def assign(graph: Graph, k: int, partition: Any) -> np.ndarray:
-    """The part of each vertex."""
-    n = graph.num_vertices
-    if partition in ("auto", "random"):
-        return (_hash(np.arange(n, dtype=np.uint64)) % np.uint64(k)).astype(np.int64)
-    if partition == "static":
-        return np.arange(n, dtype=np.int64) % k
-    if not callable(partition):
-        raise EvenerError(
-            f"partition is {partition!r}; this version has 'auto', 'random', 'static' and "
-            f"functions (graph, shares)."
-        )
-    part_of = np.asarray(partition(graph, [1 / k] * k))
-    inside = part_of.shape == (n,) and part_of.dtype.kind in "iu"
-    if not inside or (n and (part_of.min() < 0 or part_of.max() >= k)):
-        raise EvenerError(f"the partition function must return {n} whole numbers below {k}.")
-    return part_of.astype(np.int64)
-
-
-def _hash(counter: np.ndarray) -> np.ndarray:
-    """Number ``counter`` of the stream of `SEED` (splitmix64): the same on every device."""
-    x = (counter + np.uint64(SEED)) * np.uint64(0x9E3779B97F4A7C15)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
 
 
 class Partitions:

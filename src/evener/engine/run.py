@@ -14,6 +14,7 @@ from evener.device import num_threads
 from evener.device.cuda import require, why_not
 from evener.engine.job import Job, set_up
 from evener.engine.lower import NotLoweredError
+from evener.engine.partitioners import parse_partitioner
 from evener.engine.result import Result
 from evener.errors import DeviceError, EvenerError
 from evener.graph.csr import Graph
@@ -60,7 +61,10 @@ def run(
         else the fastest), or a set of partitions such as ``"python+python"``.
     partition
         How a device set divides the vertices: ``"auto"`` or ``"random"``, ``"static"`` (round
-        robin), or a function ``(graph, shares)`` that returns the part of each vertex.
+        robin), ``"contiguous"`` (ranges with equal edges), ``"biased"`` (random, towards
+        neighbours), ``"metis"``, ``"high"`` or ``"low"`` (by degree), or a function
+        ``(graph, shares)`` that returns the part of each vertex. Shares and the like follow a
+        colon, as in ``"random:shares=2/1"``: see `evener.engine.partitioners.partition`.
     exchange
         How parts tell each other of changes: ``"refined"``, only what changed.
     direction
@@ -100,6 +104,8 @@ def run(
     for name, given in on_gpu.items():
         if given and [one.kind for one in devices] != ["cuda"]:
             raise EvenerError(f"{name} is for a GPU; leave it out, or use device='cuda'.")
+    if not callable(partition):
+        parse_partitioner(partition, len(devices))  # now, not after a long start
     began = time.perf_counter()
     job = set_up(program, graph, parameters, lazy=devices[0].kind == "cuda")
     job.stats["device"] = "+".join(map(str, devices))
