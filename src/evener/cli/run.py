@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _ENGINE = {
     "device": ("D", "auto (default), python, cpu, cpu:4, or a set such as python+python"),
     "partition": ("P", "how a set divides the vertices: random, static, high, low, metis, …"),
+    "memory_limit": ("L", "refuse a run that needs more: 4GiB, or by device: cpu=4GiB,cuda:0=2GiB"),
     "exchange": ("X", "how parts tell each other of changes: refined"),
     "direction": ("WAY", "push along out-edges, pull along in-edges, or auto (default)"),
     "schedule": ("S", "how edges are dealt out to threads: auto"),
@@ -151,7 +152,7 @@ def show_rate(edges_per_second: float | None) -> str:
 
 def _add_common(parser: argparse.ArgumentParser) -> None:
     for name, (metavar, text) in _ENGINE.items():
-        parser.add_argument(f"--{name}", metavar=metavar, help=text)
+        parser.add_argument(f"--{name.replace('_', '-')}", metavar=metavar, help=text)
     parser.add_argument(
         "-o", "--output", metavar="OUT",
         help="write a row for each vertex: .csv, .tsv, .parquet, .json or .jsonl",

@@ -26,12 +26,15 @@ class PartitionStats:
     links
         ``links[p, q]``: ghosts on part p of vertices that q owns. All boundary edges of p to one
         vertex share a ghost: that is what p has to send once it has aggregated.
+    in_edges
+        In-edges that each part holds beside its edges: none if the graph is undirected.
     """
 
     vertices: np.ndarray
     edges: np.ndarray
     boundary: np.ndarray
     links: np.ndarray
+    in_edges: np.ndarray
 
     @property
     def ghosts(self) -> np.ndarray:
@@ -115,8 +118,11 @@ def measure_partition(
     vertices = np.bincount(part_of, minlength=k)
     edges = np.bincount(part_of, weights=graph.degrees, minlength=k).astype(np.int64)
     boundary, links = np.zeros(k, np.int64), np.zeros((k, k), np.int64)
+    in_edges = np.zeros(k, np.int64)
     chunks = -(-graph.num_vertices // _CHUNK)
     into = graph.transpose() if pulls else graph
+    if into is not graph:
+        in_edges += np.bincount(part_of, weights=into.degrees, minlength=k).astype(np.int64)
     # A byte for each vertex, not one for each part and vertex: a pass over vertices is cheap.
     for part in range(k):
         seen = np.zeros(graph.num_vertices, np.uint8)
@@ -126,7 +132,7 @@ def measure_partition(
         if into is not graph:
             _mark(chunks, into._indptr, into._indices, part_of, part, seen, crossing)
         links[part] = np.bincount(part_of[seen.view(bool)], minlength=k)
-    return PartitionStats(vertices, edges, boundary, links)
+    return PartitionStats(vertices, edges, boundary, links, in_edges)
 
 
 @parallel

@@ -20,6 +20,7 @@ import numpy as np
 from evener.engine.interpret import Frontiers, Loop
 from evener.engine.interpret_stages import Adjacency, Outcome, Part, State, run_stage
 from evener.engine.job import Job
+from evener.engine.memory import require_parts
 from evener.engine.partitioned_exchange import Exchange, Fields, Holding, Local, Replicated
 from evener.engine.partitioners import partition as assign
 from evener.graph.csr import Graph
@@ -32,10 +33,12 @@ def run_partitioned(
     partition: Any = "auto",
     direction: str = "auto",
     shares: Sequence[float] | None = None,
+    limits: Sequence[int | None] = (),
 ) -> list[str]:
     """Run a job over k interpreted parts in step; returns what there is to say about it.
 
-    Parts have equal ``shares`` unless others are given.
+    Parts have equal ``shares`` unless others are given, and a limit of memory each if there are
+    ``limits``.
 
     Examples
     --------
@@ -51,6 +54,8 @@ def run_partitioned(
     """
     name = partition if isinstance(partition, str) else getattr(partition, "__name__", "given")
     part_of = assign(job.graph, partition, [1 / k] * k if shares is None else shares)
+    if limits:
+        require_parts(job.declaration, job.graph, part_of, limits, ["python"] * k, direction)
     machine = Partitions(job, k, part_of, direction)
     with np.errstate(divide="ignore", invalid="ignore"):
         Loop(job, machine).run()

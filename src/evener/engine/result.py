@@ -14,6 +14,7 @@ from evener.engine.trace import Trace
 from evener.errors import EvenerError, GraphError, ProgramError
 from evener.graph.csr import Graph
 from evener.programs.fields import VERTEX, Field
+from evener.programs.program import Declaration
 
 if TYPE_CHECKING:
     import pandas
@@ -68,6 +69,7 @@ class Result:
         self._reasons = reasons or []
         self._untouched = untouched or {}  # what a field shows where the run wrote nothing
         self._extra: dict[str, Any] = {}
+        self._declaration: Declaration | None = None  # of the program that ran
         self.graph = graph
         self.stats: dict[str, Any] = stats if stats is not None else {}
         self.trace = trace or Trace(name, str(self.stats.get("device", "?")), [])
@@ -90,6 +92,7 @@ class Result:
             d.name, job.graph, fields, holds_vertices=vertices, stats=job.stats, trace=trace,
             reasons=reasons, untouched=untouched,
         )  # fmt: skip
+        result._declaration = d
         return result._attach(**{name: value.item() for name, value in job.scalars.items()})
 
     # ---- what algorithms add --------------------------------------------------------------
@@ -121,7 +124,7 @@ class Result:
 
     def __getstate__(self) -> dict[str, Any]:
         made = {name: getattr(self, name) for name in self._extra}  # functions do not travel
-        return {**self.__dict__, "_extra": made}
+        return {**self.__dict__, "_extra": made, "_declaration": None}
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self._fields, *self._extra})

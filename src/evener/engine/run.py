@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import time
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from evener.device import num_threads
 from evener.device.cuda import require, why_not
 from evener.engine.job import Job, set_up
 from evener.engine.lower import NotLoweredError
+from evener.engine.memory import estimate_memory, parse_limits, require_within
 from evener.engine.partitioners import parse_partitioner
 from evener.engine.result import Result
 from evener.errors import DeviceError, EvenerError
@@ -74,7 +76,11 @@ def run(
         `evener.operators.schedules`.
     device_arrays
         Whether the results of a GPU stay there, as CuPy arrays.
-    memory_limit, preallocate
+    memory_limit
+        The most memory that the run may take on each device, in bytes or as ``"4GiB"``; several
+        devices may have a list of limits or a dict by their names. A run that is estimated to
+        need more is refused before it begins.
+    preallocate
         Not in this version; anything but the default is refused.
     **parameters
         The parameters of the program and of its ``start``; vertices are given as labels.
@@ -88,7 +94,7 @@ def run(
     [0, 1, 2, 3]
     """
     refused = {
-        "memory_limit": (memory_limit, None), "preallocate": (preallocate, "auto"),
+        "preallocate": (preallocate, "auto"),
         "exchange": (exchange, "refined"),
     }  # fmt: skip
     for name, (given, default) in refused.items():
@@ -106,13 +112,25 @@ def run(
             raise EvenerError(f"{name} is for a GPU; leave it out, or use device='cuda'.")
     if not callable(partition):
         parse_partitioner(partition, len(devices))  # now, not after a long start
+    names = [str(one) for one in devices]
+    limits = parse_limits(memory_limit, names)
+    if len(devices) == 1 and limits[0] is not None and hasattr(program, "declaration"):
+        needed = estimate_memory(program.declaration, graph, direction)
+        require_within(program.declaration.name, needed, limits, names)
     began = time.perf_counter()
     job = set_up(program, graph, parameters, lazy=devices[0].kind == "cuda")
     job.stats["device"] = "+".join(map(str, devices))
     started = time.perf_counter()
     with progress.task(f"running {job.declaration.name}"):
         reasons = _execute(
-            job, devices, partition, direction, schedule, device_arrays, asked=device != "auto"
+            job,
+            devices,
+            partition,
+            direction,
+            schedule,
+            device_arrays,
+            limits,
+            asked=device != "auto",
         )
     spent = time.perf_counter() - started
     job.stats["setup_seconds"] = started - began
@@ -128,6 +146,7 @@ def _execute(
     direction: str,
     schedule: str = "auto",
     device_arrays: bool = False,
+    limits: Sequence[int | None] = (),
     *,
     asked: bool = True,
 ) -> list[str]:
@@ -138,7 +157,7 @@ def _execute(
     if len(devices) > 1:
         from evener.engine.partitioned import run_partitioned
 
-        return run_partitioned(job, len(devices), partition, direction)
+        return run_partitioned(job, len(devices), partition, direction, limits=limits)
     only = devices[0]
     if only.kind == "python":
         from evener.engine.interpret import interpret

@@ -1,0 +1,75 @@
+"""Memory: estimates for each device, and limits that refuse what exceeds them."""
+
+import numpy as np
+import pytest
+
+import evener as ev
+from evener.algorithms.bfs import BFS
+from evener.algorithms.sssp import SSSP
+from evener.engine.memory import estimate_memory, parse_bytes, parse_limits
+from evener.engine.partition_stats import measure_partition
+from evener.engine.partitioners import partition
+from evener.errors import DeviceError, EvenerError, MemoryBudgetError
+
+
+@pytest.fixture(scope="module")
+def kron():
+    return ev.generate.rmat(12, 16, seed=1, weights=(1, 9))
+
+
+def test_an_estimate_covers_the_arrays_and_little_more(kron):
+    needed = estimate_memory(BFS.declaration, kron)[0]
+    arrays = kron.indptr.nbytes + kron.indices.nbytes + 8 * kron.num_vertices  # and two fields
+    assert arrays < needed < 1.5 * arrays + 24 * kron.num_vertices
+    assert estimate_memory(SSSP.declaration, kron)[0] > needed + kron.weights.nbytes
+    turned = ev.generate.rmat(12, 16, seed=1, directed=True)
+    pushed = estimate_memory(BFS.declaration, turned, "push")[0]
+    assert estimate_memory(BFS.declaration, turned)[0] > pushed + turned.indices.nbytes
+
+
+def test_parts_need_less_than_the_whole_each_and_more_together(kron):
+    whole = estimate_memory(BFS.declaration, kron)[0]
+    part_of = partition(kron, "random", [2, 1, 1, 0])
+    parts = estimate_memory(BFS.declaration, kron, parts=measure_partition(kron, part_of, 4))
+    assert parts[0] > max(parts[1:])
+    assert max(parts) < whole < sum(parts)
+    assert parts[3] < 100
+
+
+def test_amounts():
+    assert parse_bytes("4GiB") == parse_bytes("4 gib") == parse_bytes(4 << 30) == 4 << 30
+    assert parse_bytes("0.5kB") == 500
+    assert parse_bytes(np.int64(7)) == 7
+    for wrong in ("4 apples", "", "GiB", "-1", -1, 1.5, None, True):
+        with pytest.raises(EvenerError, match="is no amount of memory; write it as 4GiB"):
+            parse_bytes(wrong)
+
+
+def test_limits():
+    devices = ["cpu:1", "cpu:2"]
+    assert parse_limits(None, devices) == [None, None]
+    assert parse_limits([1, None], devices) == [1, None]
+    assert parse_limits({"cpu:2": "1KiB"}, devices) == parse_limits("cpu:2=1KiB", devices)
+    with pytest.raises(EvenerError, match="3 entries for 2 devices"):
+        parse_limits([1, 2, 3], devices)
+    with pytest.raises(DeviceError, match="names 'cuda', but the devices are cpu:1, cpu:2"):
+        parse_limits({"cuda": 1}, devices)
+
+
+@pytest.mark.parametrize("device", ["cpu", "python"])
+def test_a_run_that_exceeds_its_limit_is_refused_with_both_numbers(kron, device):
+    needed = estimate_memory(BFS.declaration, kron)[0]
+    with pytest.raises(MemoryBudgetError) as refused:
+        ev.bfs(kron, 0, device=device, memory_limit=needed - 1)
+    assert f"({needed:,} bytes) on {device}" in str(refused.value)
+    assert f"({needed - 1:,} bytes)" in str(refused.value)
+    if device == "cpu":
+        assert ev.bfs(kron, 0, device=device, memory_limit=needed).depth[0] == 0
+
+
+def test_limits_of_parts():
+    star = ev.generate.star(50)
+    uneven = {"device": "python+python", "partition": "high"}
+    with pytest.raises(MemoryBudgetError, match="bytes\\) on python, and memory_limit allows"):
+        ev.bfs(star, 0, memory_limit="1KiB", **uneven)
+    assert ev.bfs(star, 0, memory_limit=["1MiB", None], **uneven).depth.max() == 1
