@@ -205,17 +205,30 @@ def choose_devices(given: str) -> tuple[list[Device], str]:
         name, why = os.environ.get("EVENER_DEVICE", ""), "EVENER_DEVICE says so"
         if name in ("", "auto"):
             name, why = _fastest()
-    devices = [_parse(one, name) for one in name.split("+")]
+    devices = parse_devices(name)
     if len(devices) > 1 and any(one.kind != "python" for one in devices):
         raise DeviceError(
             f"device {name!r}: this version has no sets of other devices than python."
         )
-    for one in devices:
-        if one.kind == "cuda":
-            require(one.number)
     if any(one.kind == "cpu" for one in devices) and not _has_compiler():
         raise DeviceError(f"device {name!r}: this version has no compiled CPU device.")
     return devices, why
+
+
+def parse_devices(name: str) -> list[Device]:
+    """The devices of a set by their names, each of them there.
+
+    Examples
+    --------
+    >>> from evener.engine.run import parse_devices
+    >>> parse_devices("cpu:2+python")
+    [Device(kind='cpu', number=2), Device(kind='python', number=None)]
+    """
+    devices = [_parse(one, name) for one in name.split("+")]
+    for one in devices:
+        if one.kind == "cuda":
+            require(one.number)
+    return devices
 
 
 def _fastest() -> tuple[str, str]:

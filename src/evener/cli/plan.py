@@ -1,0 +1,132 @@
+"""``evener plan``: what each placement of a graph on devices would cost."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from evener.cli.graphs import GRAPH_HELP, read_decided
+from evener.cli.output import print_json, print_table
+from evener.cli.parser import add_direction, add_json, new_command
+from evener.cli.targets import TARGET_HELP, Target, find_target
+from evener.errors import DeviceError, EvenerError
+from evener.graph.csr import Graph
+
+if TYPE_CHECKING:
+    from evener.engine.calibrate import Workload
+    from evener.engine.planner import Placement
+
+# Algorithms that without these would take long: the plan says so.
+_PARAMETERS: dict[str, dict[str, Any]] = {"betweenness": {"sources": 1}}
+
+
+def add_command(commands: Any) -> None:
+    """Add ``plan`` to the parser."""
+    parser = new_command(
+        commands, "plan", run, "predict seconds and memory of each placement on some devices",
+        "  evener plan kron.evg --device cpu:1+cpu:1\n"
+        "  evener plan kron.evg --device cpu+cuda --program pagerank --memory-limit cuda=8GiB",
+    )  # fmt: skip
+    parser.add_argument("graph", metavar="GRAPH", help=GRAPH_HELP)
+    parser.add_argument("--device", metavar="D", required=True, help="a set such as cpu+cpu")
+    parser.add_argument("--program", metavar="P", default="bfs", help=f"{TARGET_HELP}; bfs if none")
+    parser.add_argument(
+        "--partition", metavar="P", help="only these partitioners, with commas (default: all)"
+    )
+    parser.add_argument(
+        "--memory-limit", metavar="L", help="for all devices: 4GiB; by name: cpu=4GiB,cuda=2GiB"
+    )
+    add_direction(parser)
+    parser.add_argument("--format", metavar="F", help="format of the file, if not by its suffix")
+    add_json(parser)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Calibrate where that is needed, and print a row for each placement."""
+    from evener import progress
+    from evener.engine.memory import parse_limits
+    from evener.engine.partitioners import parse_partitioner
+    from evener.engine.planner import as_dict, choose, plan
+    from evener.engine.run import choose_devices, parse_devices
+
+    devices = parse_devices(arguments.device)
+    limits = parse_limits(arguments.memory_limit, [str(one) for one in devices])
+    partitioners = arguments.partition.split(",") if arguments.partition else None
+    for name in partitioners or ():
+        if ":" in name:
+            raise EvenerError(f"partitioner {name!r}: a plan finds shares itself; name it alone.")
+        parse_partitioner(name)
+    target = find_target(arguments.program)
+    loaded = read_decided(arguments.graph, directed=arguments.directed, format=arguments.format)
+    with progress.task("planning"):
+        found = plan(
+            loaded.graph, devices, workload_of(target, loaded.graph), partitioners=partitioners,
+            limits=limits,
+        )  # fmt: skip
+    best = choose(found)
+    notes = [f"{target.name} with {n}={v}." for n, v in _PARAMETERS.get(target.name, {}).items()]
+    try:
+        choose_devices(arguments.device)
+    except DeviceError as error:  # a plan for what this version cannot run yet
+        notes.append(str(error))
+    if arguments.json:
+        rows = [as_dict(one) | {"chosen": one is best} for one in found]
+        print_json({"program": target.name, "placements": rows, "notes": notes})
+        return
+    print_table(
+        ("device", "partitioner", "α", "least α", "β", "β aggregated", "memory", "seconds", ""),
+        [
+            (*_row(one), "fastest" if one is best else "" if one.fits else "too large")
+            for one in found
+        ],
+    )
+    for note in notes:
+        print(note)
+
+
+def workload_of(target: Target, graph: Graph) -> Workload:
+    """An algorithm or program as what the planner runs to calibrate.
+
+    Examples
+    --------
+    >>> from evener import generate
+    >>> from evener.cli.plan import workload_of
+    >>> from evener.cli.targets import find_target
+    >>> path = generate.path(4)
+    >>> workload_of(find_target("bfs"), path).call(path, 3, device="python").depth.tolist()
+    [3, 2, 1, 0]
+    """
+    from evener.engine.calibrate import Workload
+
+    for option in target.options:
+        known = option.kinds & {"VertexValues", "Mapping", "Label", "SomeLabels"}
+        if option.required and not known:
+            raise EvenerError(f"{option.flag} has no default, so there is nothing to plan with.")
+
+    def call(graph: Graph, source: int, **where: Any) -> Any:
+        given = {
+            option.name: {source: 1.0} if option.kinds & {"VertexValues", "Mapping"} else source
+            for option in target.options
+            if option.required
+        }
+        return target.call(graph, **given, **_PARAMETERS.get(target.name, {}), **where)
+
+    return Workload(target.name, call)
+
+
+def _row(one: Placement) -> tuple[str, ...]:
+    from evener.device.limits import format_bytes
+
+    def share(value: float | None) -> str:
+        return "-" if value is None else f"{value:.3f}"
+
+    return (
+        "+".join(one.devices),
+        one.partitioner or "-",
+        share(one.alpha),
+        share(one.alpha_min),
+        share(one.beta),
+        share(one.beta_aggregated),
+        " + ".join(map(format_bytes, one.memory)),
+        f"{one.seconds:.3g}",
+    )

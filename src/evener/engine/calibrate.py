@@ -1,0 +1,177 @@
+"""What this machine can do: rates of programs and links, measured once and kept on disk.
+
+A rate is edges of the graph over seconds of the whole run, so it holds how often a program looks at
+an edge. It depends on the graph: it is measured on one of the same kind (skewed, even, a lattice)
+and, as far as a second or two allows, of the same size.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import platform
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from evener.device import num_cores
+from evener.device.cache import load_bytes, save_bytes
+from evener.device.probe import list_devices
+from evener.engine.result import Result
+from evener.graph import generate
+from evener.graph.csr import Graph
+from evener.programs.program import Declaration
+from evener.versions import evener_version
+
+_LARGEST = {"cpu": 18, "cuda": 20, "python": 8}  # scale of a graph that takes a second at most
+_SMALL = 7  # scale of the graph on which exchanges are counted
+_TIMES = 3
+_SKEWED = 16  # times the mean degree that the largest is
+_LATTICE = 8  # the largest degree of what counts as a lattice
+
+
+class Workload(NamedTuple):
+    """What is to be planned: its name, and a call that runs it on any graph from some vertex."""
+
+    name: str
+    call: Callable[..., Result]  # (graph, source index, device=…)
+
+
+class Traffic(NamedTuple):
+    """What a program sends: values for each ghost in a run, bytes of one; what it declares."""
+
+    values: float
+    nbytes: float
+    declaration: Declaration
+
+
+class Calibration:
+    """Rates of this machine: looked up, or measured when first asked for."""
+
+    def __init__(self) -> None:
+        self._name = f"rates-{_machine()}.json"
+        self._known: dict[str, float] = json.loads(load_bytes(self._name) or b"{}")
+        self._traffic: dict[str, Traffic] = {}
+
+    def rate(self, workload: Workload, device: str, like: Graph) -> float:
+        """Edges a second of a program on one device, on graphs like this one."""
+        kind, scale = _kind(like), _scale(like, device)
+        factor = _factor(like)
+        key = f"{workload.name} {_code(self.traffic(workload).declaration)} on {device}: {kind} "
+        key += f"{scale}×{factor} {'directed' if like.directed else 'undirected'}"
+        if key not in self._known:
+            graph = _example(kind, scale, factor, like)
+            self._keep(key, graph.num_edges / _seconds(workload, device, graph))
+        return self._known[key]
+
+    def link(self, one: str, other: str) -> float:
+        """Bytes a second between two devices."""
+        gpus = [name for name in (one, other) if name.startswith("cuda")]
+        if not gpus:
+            return self._measured("link host", _host_rate)
+        # From one GPU to another a value passes through the host.
+        rates = [
+            self._measured(f"link {name}", functools.partial(_gpu_rate, name)) for name in gpus
+        ]
+        return 1 / sum(1 / rate for rate in rates)
+
+    def traffic(self, workload: Workload) -> Traffic:
+        """What the program sends, counted by the reference run of two parts."""
+        if workload.name not in self._traffic:
+            graph = generate.rmat(_SMALL, 8, seed=1, weights=(1, 9))
+            result = _run(workload, "python+python", graph)
+            declaration = result._declaration
+            assert declaration is not None
+            sizes = [np.asarray(getattr(result, name)).itemsize for name in result._fields]
+            ghosts = sum(result.stats["ghosts"])
+            self._traffic[workload.name] = Traffic(
+                result.stats["exchanged"] / max(1, ghosts),
+                float(np.mean(sizes or [8])) + graph._indices.itemsize,
+                declaration,
+            )
+        return self._traffic[workload.name]
+
+    def _measured(self, key: str, measure: Callable[[], float]) -> float:
+        if key not in self._known:
+            self._keep(key, measure())
+        return self._known[key]
+
+    def _keep(self, key: str, value: float) -> None:
+        self._known[key] = float(value)
+        content = json.dumps(self._known, indent=1, ensure_ascii=False)
+        save_bytes(self._name, content.encode())
+
+
+def _machine() -> str:
+    """A name for this machine as programs see it."""
+    devices = [(d.name, d.description, d.memory_bytes) for d in list_devices()]
+    told = repr((platform.node(), num_cores(), devices, evener_version()))
+    return hashlib.sha256(told.encode()).hexdigest()[:16]
+
+
+def _code(declaration: Declaration) -> str:
+    """A hash of what a program does, so that an edited one is measured anew."""
+    texts = [
+        (name, functor.function.__code__.co_code, repr(functor.function.__code__.co_consts))
+        for name, functor in sorted(declaration.functors.items())
+    ]
+    return hashlib.sha256(repr(texts).encode()).hexdigest()[:8]
+
+
+def _kind(graph: Graph) -> str:
+    _, mean, highest = graph.degree_spread()
+    if highest > _SKEWED * max(mean, 1):
+        return "skewed"
+    return "lattice" if highest <= _LATTICE else "even"
+
+
+def _factor(graph: Graph) -> int:
+    """Edges for each vertex of the example: 2, 4, 8, 16 or 32, as near as these come."""
+    mean = graph.degree_spread()[1] / (1 if graph.directed else 2)
+    return 1 << min(5, max(1, round(np.log2(max(mean, 1)))))
+
+
+def _scale(graph: Graph, device: str) -> int:
+    largest = _LARGEST[device.partition(":")[0]]
+    return min(largest, max(4, round(np.log2(max(2, graph.num_vertices)))))
+
+
+def _example(kind: str, scale: int, factor: int, like: Graph) -> Graph:
+    options: dict[str, Any] = {"seed": 1, "weights": (1, 255)}
+    if kind == "lattice":
+        graph = generate.grid(1 << (scale // 2), 1 << (scale - scale // 2), **options)
+    else:
+        options["directed"] = like.directed
+        make = generate.rmat if kind == "skewed" else generate.uniform
+        graph = make(scale, factor, **options)
+    weights = graph._weights
+    if like._weights is not None and weights is not None:
+        weights = weights.astype(like._weights.dtype)
+    return Graph(graph._indptr, graph._indices, weights, directed=like.directed)
+
+
+def _run(workload: Workload, device: str, graph: Graph) -> Result:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of answers that have not converged
+        return workload.call(graph, int(np.argmax(graph.degrees)), device=device)
+
+
+def _seconds(workload: Workload, device: str, graph: Graph) -> float:
+    """Of the fastest run, after one that compiles."""
+    results = [_run(workload, device, graph) for _ in range(1 + _TIMES)]
+    return max(1e-7, min(result.stats["run_seconds"] for result in results))
+
+
+def _host_rate() -> float:
+    from evener.device.links import host_rate
+
+    return host_rate()
+
+
+def _gpu_rate(name: str) -> float:
+    from evener.device.links import gpu_rate
+
+    return gpu_rate(int(name.partition(":")[2] or 0))

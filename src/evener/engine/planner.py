@@ -1,0 +1,288 @@
+"""The planner: what each placement of a graph on devices would cost, by TOTEM's model.
+
+A part takes the time of its edges at its device's rate plus the time of its messages at the rate of
+the links, and the slowest part decides (Gharaibeh et al., equations 1 and 2):
+
+    t(p) = messages(p) · bytes ÷ link + edges(p) ÷ rate(p),    seconds = max over p of t(p)
+
+Messages are counted after aggregation, a value for each ghost, times how often a program sends
+one. The share α of the edges on the first CPU is where all parts end together, but at least what
+the other devices have no memory for. Parts in the interpreter take turns: their times add up.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from evener.device import available_memory, format_bytes, num_threads
+from evener.engine.calibrate import Calibration, Workload
+from evener.engine.lower import pulls
+from evener.engine.memory import estimate_memory
+from evener.engine.partition_stats import PartitionStats, measure_partition
+from evener.engine.partitioners import PARTITIONERS, partition
+from evener.engine.run import Device
+from evener.errors import MemoryBudgetError
+from evener.graph.csr import Graph
+
+_STEPS = 6  # halvings in the search for the smallest α: to 1/64
+_METIS_ARCS = 4_000_000  # METIS takes seconds from here on: only if it is asked for by name
+
+
+class Placement(NamedTuple):
+    """A graph on devices, and what the model says about it.
+
+    ``alpha`` is the share of the edges on the first CPU (without one: on the first device),
+    ``alpha_min`` the least that it can be for lack of memory elsewhere, ``beta`` the share of the
+    edges between parts, ``beta_aggregated`` messages over edges; all None on one device.
+    """
+
+    devices: tuple[str, ...]
+    partitioner: str | None
+    alpha: float | None
+    alpha_min: float | None
+    beta: float | None
+    beta_aggregated: float | None
+    memory: tuple[int, ...]
+    allowed: tuple[int, ...]
+    compute_seconds: float
+    communication_seconds: float
+
+    @property
+    def seconds(self) -> float:
+        """Predicted seconds of a run."""
+        return self.compute_seconds + self.communication_seconds
+
+    @property
+    def fits(self) -> bool:
+        """Whether each device has the memory."""
+        return all(need <= has for need, has in zip(self.memory, self.allowed, strict=True))
+
+
+def plan(
+    graph: Graph,
+    devices: Sequence[Device],
+    workload: Workload,
+    *,
+    partitioners: Iterable[str] | None = None,
+    limits: Sequence[int | None] | None = None,
+    calibration: Calibration | None = None,
+) -> list[Placement]:
+    """Every placement on a set of devices: each device alone, and the set by each partitioner.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    devices
+        The device set; a CPU without a number of threads gets its part of the cores.
+    workload
+        What is to be run.
+    partitioners
+        Names, without options; by default all of them, METIS for graphs up to 4 M arcs.
+    limits
+        Bytes that each device may use, or None for what is free.
+    calibration
+        The rates; by default those of this machine, which are measured where they are not known.
+
+    Examples
+    --------
+    >>> from evener import bfs, generate
+    >>> from evener.engine.calibrate import Workload
+    >>> from evener.engine.planner import choose, plan
+    >>> from evener.engine.run import Device
+    >>> search = Workload("bfs", lambda graph, source, **where: bfs(graph, source, **where))
+    >>> found = plan(generate.path(9), [Device("python")] * 2, search, partitioners=["static"])
+    >>> [(one.devices, one.beta) for one in found]
+    [(('python',), None), (('python', 'python'), 1.0)]
+    >>> choose(found).devices
+    ('python',)
+    """
+    model = _Model(graph, devices, workload, limits, calibration or Calibration())
+    found = [model.alone(p) for p in model.first_of_each_name()]
+    if len(devices) > 1:
+        chosen = _affordable(graph) if partitioners is None else partitioners
+        found += [model.divided(name) for name in chosen]
+    return found
+
+
+def choose(placements: Sequence[Placement]) -> Placement:
+    """The placement that the model finds fastest among those that fit."""
+    fitting = [one for one in placements if one.fits]
+    if not fitting:
+        nearest = min(placements, key=lambda one: sum(one.memory))
+        needs = ", ".join(
+            f"{format_bytes(need)} on {name} with {format_bytes(has)}"
+            for name, need, has in zip(
+                nearest.devices, nearest.memory, nearest.allowed, strict=True
+            )
+        )
+        raise MemoryBudgetError(
+            f"the graph fits on no placement; the smallest needs {needs}: use more devices or a "
+            "machine with more memory."
+        )
+    return min(fitting, key=lambda one: one.seconds)
+
+
+def _affordable(graph: Graph) -> list[str]:
+    metis = importlib.util.find_spec("pymetis") and graph.num_edges <= _METIS_ARCS
+    return [name for name in PARTITIONERS if name != "metis" or metis]
+
+
+class _Model:
+    """TOTEM's model of one graph, one program and one set of devices."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        devices: Sequence[Device],
+        workload: Workload,
+        limits: Sequence[int | None] | None,
+        calibration: Calibration,
+    ):
+        self.graph, self.workload, self.calibration = graph, workload, calibration
+        self.devices, self.names = list(devices), [str(one) for one in devices]
+        self.traffic = calibration.traffic(workload)
+        self.pulls = pulls(self.traffic.declaration, "auto")
+        self.cpu = next((p for p, one in enumerate(devices) if one.kind == "cpu"), 0)
+        self.threads = _threads(devices)
+        self.allowed = _allowed(devices, limits or [None] * len(devices))
+        self.free = _allowed(devices, limits or [None] * len(devices), shared=False)
+
+    def first_of_each_name(self) -> list[int]:
+        return [self.names.index(name) for name in dict.fromkeys(self.names)]
+
+    def alone(self, p: int) -> Placement:
+        """All of the graph on one device."""
+        needed = estimate_memory(self.traffic.declaration, self.graph)
+        device = self.devices[p]
+        threads = device.number or num_threads() if device.kind == "cpu" else 0
+        seconds = self.graph.num_edges / self.rate(device, threads)
+        return Placement(
+            (self.names[p],), None, None, None, None, None, tuple(needed), (self.free[p],),
+            seconds, 0.0,
+        )  # fmt: skip
+
+    def divided(self, name: str) -> Placement:
+        """The graph over the whole set: balanced, as far as the memory of the devices allows."""
+        rates = self.rates()
+        shares = rates / rates.sum()
+        smallest = self.smallest_alpha(name, shares)
+        alpha = max(float(shares[self.cpu]), smallest)
+        found = self.stats(name, shares, alpha)
+        compute = found.edges / rates
+        communicate = self.message_seconds(found)
+        if any(one.kind == "python" for one in self.devices):  # they take turns
+            spent, sent = float(compute.sum()), float(communicate.sum())
+        else:
+            slowest = int(np.argmax(compute + communicate))
+            spent, sent = float(compute[slowest]), float(communicate[slowest])
+        return Placement(
+            tuple(self.names), name, float(found.edge_shares[self.cpu]), smallest, found.beta,
+            found.beta_aggregated, tuple(self.memory(found)), tuple(self.allowed), spent, sent,
+        )  # fmt: skip
+
+    def rates(self) -> np.ndarray:
+        """Edges a second of each part. CPU parts divide what their threads do together."""
+        found = np.empty(len(self.devices))
+        together = sum(self.threads)
+        for p, (device, threads) in enumerate(zip(self.devices, self.threads, strict=True)):
+            found[p] = self.rate(device, together)
+            if device.kind == "cpu":
+                found[p] *= threads / together
+        return found
+
+    def rate(self, device: Device, threads: int) -> float:
+        """Edges a second of one device, a CPU with so many threads."""
+        name = f"cpu:{threads}" if device.kind == "cpu" else str(device)
+        return self.calibration.rate(self.workload, name, self.graph)
+
+    def stats(self, name: str, shares: np.ndarray, alpha: float) -> PartitionStats:
+        k = len(self.devices)
+        how = f"{name}:alpha={float(alpha)!r}"
+        part_of = partition(self.graph, how, shares.tolist(), cpu=self.cpu)
+        return measure_partition(self.graph, part_of, k, pulls=self.pulls)
+
+    def memory(self, found: PartitionStats) -> list[int]:
+        return estimate_memory(self.traffic.declaration, self.graph, "auto", found)
+
+    def message_seconds(self, found: PartitionStats) -> np.ndarray:
+        """Of each part: what it sends and what it receives, at the rates of its links."""
+        k = len(self.devices)
+        both_ways = found.links + found.links.T
+        seconds = np.zeros(k)
+        for p in range(k):
+            for q in np.flatnonzero(both_ways[p]):
+                nbytes = both_ways[p, q] * self.traffic.values * self.traffic.nbytes
+                seconds[p] += nbytes / self.calibration.link(self.names[p], self.names[q])
+        return seconds
+
+    def smallest_alpha(self, name: str, shares: np.ndarray) -> float:
+        """The least share of the first CPU with which all others have the memory for the rest."""
+        k = len(self.devices)
+        others = [p for p in range(k) if p != self.cpu]
+        whole = estimate_memory(self.traffic.declaration, self.graph)[0]
+        # A ghost takes less than a vertex, but for its slots in boxes: two in each direction.
+        if all(self.allowed[p] > 8 * k * whole for p in others):
+            return 0.0
+
+        def fit(alpha: float) -> bool:
+            needed = self.memory(self.stats(name, shares, alpha))
+            return all(needed[p] <= self.allowed[p] for p in others)
+
+        if fit(0.0):
+            return 0.0
+        low, high = 0.0, 1.0
+        for _ in range(_STEPS):
+            middle = (low + high) / 2
+            low, high = (low, middle) if fit(middle) else (middle, high)
+        return high
+
+
+def _threads(devices: Sequence[Device]) -> list[int]:
+    """Threads of each CPU part: as it says, or its part of the cores that others leave."""
+    unsaid = sum(one.kind == "cpu" and one.number is None for one in devices)
+    said = sum(one.number or 0 for one in devices if one.kind == "cpu")
+    each = max(1, (num_threads() - said) // unsaid) if unsaid else 0
+    return [(one.number or each) if one.kind == "cpu" else 0 for one in devices]
+
+
+def _allowed(
+    devices: Sequence[Device], limits: Sequence[int | None], *, shared: bool = True
+) -> list[int]:
+    """Bytes for each part: its limit, or what is free there, divided by those that share it."""
+    places = ["host" if one.kind in ("cpu", "python") else str(one) for one in devices]
+    found: list[int] = []
+    for place, one, limit in zip(places, devices, limits, strict=True):
+        free = available_memory() if place == "host" else _gpu_memory(one.number or 0)
+        each = free // (places.count(place) if shared else 1)
+        found.append(each if limit is None else min(each, limit))
+    return found
+
+
+def _gpu_memory(ordinal: int) -> int:
+    from evener.device.cuda import free_memory, on
+
+    with on(ordinal):
+        return int(free_memory())
+
+
+def as_dict(one: Placement) -> dict[str, Any]:
+    """A placement in plain numbers and lists."""
+    return {
+        "devices": list(one.devices),
+        "partitioner": one.partitioner,
+        "alpha": one.alpha,
+        "alpha_min": one.alpha_min,
+        "beta": one.beta,
+        "beta_aggregated": one.beta_aggregated,
+        "memory_bytes": list(one.memory),
+        "allowed_bytes": list(one.allowed),
+        "fits": one.fits,
+        "seconds": one.seconds,
+        "compute_seconds": one.compute_seconds,
+        "communication_seconds": one.communication_seconds,
+    }

@@ -1,0 +1,242 @@
+"""The planner: TOTEM's model in numbers, least shares from memory, calibration, the command."""
+
+import json
+
+import numpy as np
+import pytest
+
+import evener as ev
+from evener.algorithms.bfs import BFS
+from evener.cli import main
+from evener.engine.calibrate import Calibration, Traffic, Workload
+from evener.engine.memory import estimate_memory
+from evener.engine.partition_stats import measure_partition
+from evener.engine.partitioners import PARTITIONERS, partition
+from evener.engine.planner import as_dict, choose, plan
+from evener.engine.run import Device
+from evener.errors import MemoryBudgetError
+
+LINK, VALUES, NBYTES = 1e9, 2.0, 8.0
+BY_VERTEX = [name for name in PARTITIONERS if name != "metis"]
+GIB = 1 << 30
+
+
+class Given(Calibration):
+    """Rates as a test wants them: so many edges a second for each thread or interpreter."""
+
+    def __init__(self, **rates):
+        self.rates = rates
+
+    def rate(self, workload, device, like):
+        kind, _, number = device.partition(":")
+        return self.rates[kind] * int(number or 1)
+
+    def link(self, one, other):
+        return LINK
+
+    def traffic(self, workload):
+        return Traffic(VALUES, NBYTES, BFS.declaration)
+
+
+def search(graph, source, **where):
+    return ev.bfs(graph, source, **where)
+
+
+SEARCH = Workload("bfs", search)
+TWO = [Device("cpu", 1), Device("cpu", 1)]
+
+
+@pytest.fixture(scope="module")
+def kron():
+    return ev.generate.rmat(12, 16, seed=1)
+
+
+def test_the_slowest_part_decides(kron):
+    three = [Device("cpu", 1), Device("cpu", 3)]
+    alone, other, both = plan(
+        kron, three, SEARCH, partitioners=["contiguous"], calibration=Given(cpu=1e6)
+    )
+    assert alone.seconds == pytest.approx(kron.num_edges / 1e6)
+    assert other.seconds == pytest.approx(kron.num_edges / 3e6)
+    assert (alone.devices, other.devices, both.devices) == (
+        ("cpu:1",),
+        ("cpu:3",),
+        ("cpu:1", "cpu:3"),
+    )
+    assert both.alpha == pytest.approx(0.25, abs=0.02)
+    part_of = partition(kron, "contiguous", [1, 3])
+    found = measure_partition(kron, part_of, 2, pulls=True)
+    messages = found.links.sum() * VALUES * NBYTES / LINK
+    expected = max(found.edges[p] / (1e6, 3e6)[p] + messages for p in range(2))
+    assert both.seconds == pytest.approx(expected)
+    assert both.seconds == both.compute_seconds + both.communication_seconds
+    assert (both.beta, both.beta_aggregated) == (found.beta, found.beta_aggregated)
+    assert choose([alone, other, both]) is both
+
+
+def test_interpreted_parts_take_turns(kron):
+    rates = Given(python=1e5)
+    alone, both = plan(
+        kron, [Device("python")] * 2, SEARCH, partitioners=["static"], calibration=rates
+    )
+    assert both.compute_seconds == pytest.approx(alone.seconds)
+    assert choose([alone, both]) is alone
+
+
+@pytest.mark.parametrize("name", BY_VERTEX)
+def test_the_least_share_leaves_the_others_what_fits(kron, name):
+    whole = estimate_memory(BFS.declaration, kron)[0]
+
+    def with_limit(limit):
+        found = plan(
+            kron, TWO, SEARCH, partitioners=[name], limits=[GIB, limit], calibration=Given(cpu=1e6)
+        )
+        return found[-1]
+
+    free, tight, tighter = (with_limit(share * whole) for share in (100, 0.6, 0.35))
+    assert free.alpha_min == 0
+    assert 0 < tight.alpha_min < tighter.alpha_min < 1
+    for one in (free, tight, tighter):
+        assert one.fits
+        assert one.alpha >= one.alpha_min - 0.05
+    assert tighter.alpha > free.alpha + 0.05
+
+
+def test_low_leaves_room_for_more_edges_on_the_other_device(kron):
+    # High-degree vertices bring many edges and little state: TOTEM, section 7.
+    limits = [GIB, estimate_memory(BFS.declaration, kron)[0] // 2]
+    low, high = plan(
+        kron, TWO, SEARCH, partitioners=["low", "high"], limits=limits, calibration=Given(cpu=1e6)
+    )[-2:]
+    assert low.alpha_min < high.alpha_min
+
+
+def test_what_fits_nowhere_is_refused_with_numbers(kron):
+    found = plan(
+        kron, TWO, SEARCH, partitioners=["random"], limits=[1000, 1000], calibration=Given(cpu=1e6)
+    )
+    assert not any(one.fits for one in found)
+    with pytest.raises(MemoryBudgetError, match=r"fits on no placement; .* on cpu:1 with 1000 B"):
+        choose(found)
+
+
+def test_a_slower_placement_that_fits_is_chosen(kron):
+    devices = [Device("cpu", 8), Device("python")]
+    limits = [1000, GIB]
+    found = plan(
+        kron, devices, SEARCH, partitioners=[], limits=limits, calibration=Given(cpu=1e9, python=1)
+    )
+    assert choose(found).devices == ("python",)
+
+
+def test_all_partitioners_are_planned(kron):
+    found = plan(kron, TWO, SEARCH, calibration=Given(cpu=1e6))
+    assert [one.partitioner for one in found if one.partitioner != "metis"] == [None, *BY_VERTEX]
+    json.dumps([as_dict(one) for one in found])
+
+
+# ---- calibration ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("EVENER_CACHE", str(tmp_path))
+    return tmp_path
+
+
+def test_rates_are_measured_once_and_kept(own_cache):
+    asked = []
+
+    def counted(graph, source, **where):
+        asked.append(where["device"])
+        return ev.bfs(graph, source, **where)
+
+    workload, graph = Workload("counted", counted), ev.generate.path(20)
+    rate = Calibration().rate(workload, "python", graph)
+    assert rate > 0
+    assert asked.count("python") > 1
+    again = len(asked)
+    assert Calibration().rate(workload, "python", graph) == rate
+    assert asked[again:] == ["python+python"]  # to see what the program is, which may have changed
+    assert Calibration().link("cpu", "cpu") == Calibration().link("cpu", "python") > 0
+
+
+def test_rates_that_were_damaged_on_disk_are_measured_again(own_cache):
+    Calibration().link("cpu", "cpu")
+    (kept,) = own_cache.glob("rates-*.json")
+    kept.write_bytes(kept.read_bytes()[:-3])
+    assert Calibration().link("cpu", "cpu") > 0
+
+
+def test_traffic_is_counted():
+    calibration = Calibration()
+    searched = calibration.traffic(SEARCH)
+    ranked = calibration.traffic(
+        Workload("pagerank", lambda graph, source, **where: ev.pagerank(graph, **where))
+    )
+    assert searched.declaration.name == "BFS"
+    assert 0 < searched.values < ranked.values  # once, and in every iteration
+    assert searched.nbytes == 8
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        ev.Graph.from_edges([], [], num_vertices=0),
+        ev.Graph.from_edges([], [], num_vertices=3),
+        ev.generate.path(5),
+        ev.Graph.from_edges([0, 1], [1, 1], np.array([1.5, 2.0], np.float32)),
+    ],
+    ids=["empty", "no edges", "path", "weighted"],
+)
+def test_small_graphs_are_planned(graph, own_cache):
+    found = plan(graph, [Device("python")] * 3, SEARCH, partitioners=BY_VERTEX)
+    assert all(one.fits and one.seconds >= 0 for one in found)
+
+
+# ---- the command ----------------------------------------------------------------------------
+
+
+def test_command(capsys):
+    arguments = [
+        "plan",
+        "rmat:scale=6,seed=1",
+        "--device",
+        "python+python",
+        "--partition",
+        "static,high",
+    ]
+    assert main(arguments) == 0
+    out = capsys.readouterr().out
+    assert out.splitlines()[0].split() == [
+        "device", "partitioner", "α", "least", "α", "β", "β", "aggregated", "memory", "seconds",
+    ]  # fmt: skip
+    assert "fastest" in out
+    assert main([*arguments, "--json", "--program", "cc"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["program"] == "connected_components"
+    assert [row["partitioner"] for row in told["placements"]] == [None, "static", "high"]
+    assert sum(row["chosen"] for row in told["placements"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--device", "tpu"], "there is no device 'tpu'"),
+        (["--device", "cpu+cpu", "--program", "bsf"], "there is no algorithm 'bsf'"),
+        (["--device", "cpu+cpu", "--partition", "rand"], "there is no partitioner 'rand'"),
+        (["--device", "cpu+cpu", "--partition", "high:alpha=1"], "name it alone"),
+        (["--device", "cpu", "--memory-limit", "much"], "is no amount of memory"),
+        (
+            ["--device", "cpu", "--memory-limit", "cuda=1GiB"],
+            "names 'cuda', but the devices are cpu",
+        ),
+        (["--device", "cpu", "--memory-limit", "10B"], "the graph fits on no placement"),
+        ([], "required: --device"),
+    ],
+)
+def test_bad_input_is_one_line(words, message, capsys):
+    assert main(["plan", "path:num_vertices=4", *words]) == 2
+    err = capsys.readouterr().err
+    assert message in err
+    assert err.count("\n") == 1
