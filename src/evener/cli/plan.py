@@ -36,6 +36,9 @@ def add_command(commands: Any) -> None:
     parser.add_argument(
         "--memory-limit", metavar="L", help="for all devices: 4GiB; by name: cpu=4GiB,cuda=2GiB"
     )
+    parser.add_argument(
+        "--measure", action="store_true", help="measure the rates of this machine again"
+    )
     add_direction(parser)
     parser.add_argument("--format", metavar="F", help="format of the file, if not by its suffix")
     add_json(parser)
@@ -44,6 +47,7 @@ def add_command(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Calibrate where that is needed, and print a row for each placement."""
     from evener import progress
+    from evener.engine.calibrate import Calibration
     from evener.engine.memory import parse_limits
     from evener.engine.partitioners import parse_partitioner
     from evener.engine.planner import as_dict, choose, plan
@@ -61,7 +65,7 @@ def run(arguments: argparse.Namespace) -> None:
     with progress.task("planning"):
         found = plan(
             loaded.graph, devices, workload_of(target, loaded.graph), partitioners=partitioners,
-            limits=limits,
+            limits=limits, calibration=Calibration(again=arguments.measure),
         )  # fmt: skip
     best = choose(found)
     notes = [f"{target.name} with {n}={v}." for n, v in _PARAMETERS.get(target.name, {}).items()]

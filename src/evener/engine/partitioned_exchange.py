@@ -123,8 +123,9 @@ class Exchange:
                 for v in range(holding.owned, len(holding.globals)):
                     index = holding.globals[v]
                     owner = self.holdings[self.part_of[index]]
-                    values[v] = owner.fields[name][self.local_of[index]]
-                self.values += len(holding.globals) - holding.owned
+                    value = owner.fields[name][self.local_of[index]]
+                    self.values += bool(values[v] != value)  # the others need not travel
+                    values[v] = value
         for name in plan.zeroed:
             for holding in self.holdings:
                 holding.fields[name][holding.owned :] = 0
