@@ -205,11 +205,12 @@ def choose_devices(given: str) -> tuple[list[Device], str]:
         name, why = os.environ.get("EVENER_DEVICE", ""), "EVENER_DEVICE says so"
         if name in ("", "auto"):
             name, why = _fastest()
-    devices = parse_devices(name)
+    devices = [_parse(one, name) for one in name.split("+")]
     if len(devices) > 1 and any(one.kind != "python" for one in devices):
         raise DeviceError(
             f"device {name!r}: this version has no sets of other devices than python."
         )
+    _require_gpus(devices)
     if any(one.kind == "cpu" for one in devices) and not _has_compiler():
         raise DeviceError(f"device {name!r}: this version has no compiled CPU device.")
     return devices, why
@@ -225,10 +226,14 @@ def parse_devices(name: str) -> list[Device]:
     [Device(kind='cpu', number=2), Device(kind='python', number=None)]
     """
     devices = [_parse(one, name) for one in name.split("+")]
+    _require_gpus(devices)
+    return devices
+
+
+def _require_gpus(devices: list[Device]) -> None:
     for one in devices:
         if one.kind == "cuda":
             require(one.number)
-    return devices
 
 
 def _fastest() -> tuple[str, str]:
