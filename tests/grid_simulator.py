@@ -15,6 +15,7 @@ from evener.device import atomic, serial, warp
 from evener.device.cache import names_read
 from evener.device.compile import Compiled
 from evener.engine import gpu
+from evener.engine.gpu_memory import HostMemory, fill_fields, in_users_order
 from evener.engine.job import set_up
 from evener.operators.grid import vertices
 
@@ -102,6 +103,8 @@ class Block:
             warp.sync_warp: lambda: None,
             warp.sync_block: self.sync_block,
             warp.barrier: self.sync_block,
+            warp.announce: self.sync_block,
+            warp.meet: self.sync_block,
             warp.set_bits: self.locked(warp.set_bits),
             warp.shared_buffer: self.shared_buffer,
             warp.shared_parts: self.shared_parts,
@@ -151,7 +154,14 @@ def simulate(program: Any, graph: Any, schedule: str, direction: str, **paramete
     gpu._reset_scalars(job)
     plan = gpu._plan(job, direction, schedule)
     room = 64 * graph.num_vertices + 64
-    arguments = gpu._arguments(np, job, plan, room)
+    arguments, at = gpu._arguments(HostMemory(), job, plan, room)
+    pools, members = gpu.first_frontier(job, at)
+    for (first, last), words in zip(gpu._POOLS, arguments[5], strict=True):
+        words[:] = pools[first:last].ravel()
+    arguments[4][0][: len(members)] = members
+    fixed = {name for name, field in job.declaration.fields.items() if field.replicated}
+    fields = fill_fields(np, job.fields, at, fixed)
+    arguments = (*arguments[:2], tuple(fields), *arguments[3:])
     block = Block()
     kernel = Translator(block).function(plan.kernel)
     failures: list[BaseException] = []
@@ -176,7 +186,7 @@ def simulate(program: Any, graph: Any, schedule: str, direction: str, **paramete
             raise error
     if failures:
         raise failures[0]
-    job.fields = dict(zip(job.fields, arguments[2], strict=True))
+    job.fields = in_users_order(dict(zip(job.fields, arguments[2], strict=True)), at, fixed)
     return job
 
 

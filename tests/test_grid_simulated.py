@@ -105,3 +105,12 @@ def test_example_programs(program):
             assert_simulated(program, GRAPHS[name])
         except NotLoweredError as error:
             pytest.skip(str(error))
+
+
+@pytest.mark.parametrize("graph", ["rmat", "long lists", "directed", "isolated"])
+@pytest.mark.parametrize("name", ["PageRank", "WeightedPageRank", "Heat"])
+def test_vertices_in_the_order_of_degrees(name, graph, monkeypatch):
+    monkeypatch.setattr("evener.engine.gpu_memory.RELABEL_ARCS", 0)
+    monkeypatch.setattr("evener.engine.gpu_memory.RELABEL_SKEW", 0)
+    (program,) = (p for p in CASES if p.__name__ == name)
+    assert_simulated(program, GRAPHS[graph])

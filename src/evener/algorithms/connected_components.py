@@ -29,6 +29,7 @@ from numpy import int64
 
 from evener.algorithms.outcome import only
 from evener.device import atomic
+from evener.engine.lazy import Counting
 from evener.engine.run import run
 from evener.graph.csr import Graph
 from evener.programs import VERTEX, Field, Program, Scalar, functor
@@ -78,7 +79,7 @@ class DirectedComponents(Program):
         return not s.changed
 
     def start(self):
-        self.component[:] = np.arange(self.num_vertices, dtype=self.component.dtype)
+        self.component[:] = Counting(self.num_vertices)
 
     loop = repeat(edges(hook), compute(compress, over="all"), until=unchanged)
 

@@ -53,6 +53,10 @@ class PageRank(Program):
     change = Scalar(float64, "sum")
 
     @functor
+    def begin(v, s):
+        s.share[v] = s.rank[v] / s.degree[v]
+
+    @functor
     def carried(src, dst, edge, s):
         return s.share[src]
 
@@ -77,9 +81,9 @@ class PageRank(Program):
 
     def start(self):
         self.rank[:] = 1 / max(1, self.num_vertices)
-        self.share[:] = self.rank / np.maximum(self.graph.degrees, 1)
 
     loop = (
+        compute(begin, over="all"),
         repeat(
             gather(carried, "sum", renew, over="all"),
             reduce(movement, "sum", into=change, over="all"),
@@ -94,6 +98,10 @@ class DanglingPageRank(PageRank):
     """Ranks of a graph in which some vertices have no out-arc."""
 
     dangling = Scalar(float64, "sum")
+
+    @functor
+    def begin(v, s):
+        s.share[v] = s.rank[v] / max(s.degree[v], 1)
 
     @functor
     def stranded(v, s):
@@ -117,6 +125,7 @@ class DanglingPageRank(PageRank):
 
     stranding = reduce(stranded, "sum", into=dangling, over="all")
     loop = (
+        compute(begin, over="all"),
         stranding,
         repeat(
             gather(PageRank.carried, "sum", renew, over="all"),
@@ -154,6 +163,10 @@ class WeightedPageRank(PersonalPageRank):
     dangles = Field(bool)
 
     @functor
+    def begin(v, s):
+        s.share[v] = s.rank[v] / s.strength[v]
+
+    @functor
     def carried(src, dst, edge, s):
         return s.share[src] * s.weight[edge]
 
@@ -182,7 +195,6 @@ class WeightedPageRank(PersonalPageRank):
         sums = sums_of_weights(self.graph)
         self.dangles[:] = sums == 0
         self.strength[:] = np.where(sums == 0, 1, sums)
-        self.share[:] = self.rank / self.strength
 
 
 class PageRank32(PageRank):
@@ -286,7 +298,7 @@ def pagerank(
         program = WeightedPageRank
     elif personalization is not None:
         program = PersonalPageRank
-    elif graph.num_vertices and graph.degrees.min() == 0:
+    elif graph.num_vertices and graph._least_degree == 0:
         program = DanglingPageRank
     if personalization is not None:
         parameters["personalization"] = _chances(graph, personalization)

@@ -8,6 +8,7 @@ threads can meet at barriers.
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import hashlib
 import importlib
@@ -21,7 +22,7 @@ import types
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,6 +36,7 @@ from evener.errors import DeviceError
 
 POLL_SECONDS = 0.0005
 SPIN_SECONDS = 0.02  # a short run is waited for without sleeping
+ASK_SECONDS = 0.5  # the driver takes its time to say how much memory is free
 EXTRA = "install the extra for your driver: pip install 'evener[cu12]' or 'evener[cu13]'"
 
 _REMOVED = "row_stack"  # from NumPy 2.5; numba-cuda 0.30.4 still names it
@@ -92,8 +94,19 @@ def synchronize() -> None:
 
 
 def free_memory() -> int:
-    """Bytes that can still be allocated on the current GPU."""
-    return library().cuda.runtime.memGetInfo()[0] + library().get_default_memory_pool().free_bytes()
+    """Bytes that can still be allocated on the current GPU.
+
+    The driver is asked now and then; in between, what this process took since is known.
+    """
+    pool, ordinal, now = library().get_default_memory_pool(), current(), time.monotonic()
+    asked, free, taken = _free.get(ordinal, (-ASK_SECONDS, 0, 0))
+    if now - asked >= ASK_SECONDS:
+        free, taken = library().cuda.runtime.memGetInfo()[0], pool.total_bytes()
+        _free[ordinal] = (now, free, taken)
+    return free - (pool.total_bytes() - taken) + pool.free_bytes()
+
+
+_free: dict[int, tuple[float, int, int]] = {}  # when it was asked, bytes free and taken then
 
 
 # ---- compiling ---------------------------------------------------------------------------------
@@ -101,7 +114,7 @@ def free_memory() -> int:
 
 def describe(value: Any) -> Any:
     """What the compiler must know of an argument: dtypes, in tuples as the arguments are."""
-    if isinstance(value, tuple):
+    if isinstance(value, tuple) and not isinstance(value, Span):
         return tuple(describe(item) for item in value)
     return f"{value.dtype}[]" if getattr(value, "ndim", 0) else str(np.asarray(value).dtype)
 
@@ -231,18 +244,24 @@ class GridKernel:
         _worked.append(True)
         self.blocks = min(each, blocks_each) * device.attributes["MultiProcessorCount"]
 
-    def run(self, arguments: tuple[Any, ...], cancel: Any) -> float:
-        """Run the kernel; returns its seconds.
+    def run(self, words: np.ndarray, cancel: int) -> float:
+        """Run the kernel with arguments that `pack` packed; returns its seconds.
 
-        The wait is for the host to see Ctrl-C: it then sets the word ``cancel``, which the kernel
-        looks at, and the interrupt goes on to the caller once the kernel has ended.
+        The wait is for the host to see Ctrl-C: it then sets the word at the address ``cancel``,
+        which the kernel looks at, and the interrupt goes on to the caller once the kernel has
+        ended.
         """
-        packed = pack(arguments)
-        events = library().cuda
-        stream = events.get_current_stream()
-        start, stop = events.Event(), events.Event()
+        places = words.ctypes.data + words.itemsize * np.arange(len(words), dtype=np.uint64)
+        cuda = library().cuda
+        stream = cuda.get_current_stream()
+        start, stop = cuda.Event(), cuda.Event()
         start.record(stream)
-        self._function((self.blocks,), (BLOCK,), packed, 0, stream, True)
+        failed = _driver().cuLaunchCooperativeKernel(
+            ctypes.c_void_p(self._function.ptr), self.blocks, 1, 1, BLOCK, 1, 1, 0,
+            ctypes.c_void_p(stream.ptr), ctypes.c_void_p(places.ctypes.data),
+        )  # fmt: skip
+        if failed:
+            raise DeviceError(f"the driver does not start the kernel: its error is {failed}.")
         stop.record(stream)
         began = time.perf_counter()
         try:
@@ -251,12 +270,44 @@ class GridKernel:
                     time.sleep(POLL_SECONDS)
                     progress.report(0, 0)
         except BaseException:
-            with events.Stream(non_blocking=True) as aside:
-                cancel.set(np.ones(1, cancel.dtype), stream=aside)
+            with cuda.Stream(non_blocking=True) as aside:
+                word = np.ones(1, np.uint32)
+                upload(cancel, word, aside)
                 aside.synchronize()
             stop.synchronize()
             raise
-        return events.get_elapsed_time(start, stop) / 1000
+        return cuda.get_elapsed_time(start, stop) / 1000
+
+
+@functools.cache
+def _driver() -> Any:
+    """The driver's own library: its launch takes arguments as they were packed."""
+    return ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+
+
+def upload(address: int, array: np.ndarray, stream: Any = None) -> None:
+    """Copy an array to the current GPU, in the order of its stream."""
+    cuda = library().cuda
+    stream = stream or cuda.get_current_stream()
+    kind = cuda.runtime.memcpyHostToDevice
+    cuda.runtime.memcpyAsync(address, array.ctypes.data, array.nbytes, kind, stream.ptr)
+
+
+def download(address: int, nbytes: int) -> np.ndarray:
+    """Bytes from the current GPU, once all before is done."""
+    cuda = library().cuda
+    array = np.empty(nbytes, np.uint8)
+    stream = cuda.get_current_stream()
+    kind = cuda.runtime.memcpyDeviceToHost
+    cuda.runtime.memcpyAsync(array.ctypes.data, address, nbytes, kind, stream.ptr)
+    stream.synchronize()
+    return array
+
+
+def clear(address: int, nbytes: int) -> None:
+    """Fill memory of the current GPU with zeros."""
+    cuda = library().cuda
+    cuda.runtime.memsetAsync(address, 0, nbytes, cuda.get_current_stream().ptr)
 
 
 def _link(ptx: str) -> bytes:
@@ -277,16 +328,56 @@ def entry_of(ptx: str) -> str:
     return found[1]
 
 
-def pack(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Arguments as the kernel takes them: each array as the seven words of numba's structure."""
-    flat: list[Any] = []
-    for value in arguments:
-        if isinstance(value, tuple):
-            flat += pack(value)
+class Span(NamedTuple):
+    """An array of the GPU, as a kernel sees it. Its address may be in a region not yet there."""
+
+    dtype: np.dtype
+    size: int
+    address: int
+    region: str = ""
+    ndim: int = 1
+
+    def __getitem__(self, part: slice) -> Span:  # type: ignore[override]
+        first, last, _ = part.indices(self.size)
+        address = self.address + first * self.dtype.itemsize
+        return self._replace(size=last - first, address=address)
+
+
+class Packed(NamedTuple):
+    """Arguments as words: each array as the seven words of numba's structure."""
+
+    words: np.ndarray
+    addresses: dict[str, np.ndarray]  # by region: which words are addresses within it
+    values: np.ndarray  # which words are plain values
+
+
+def pack(arguments: tuple[Any, ...]) -> Packed:
+    """Arguments as a launch takes them, each in a word of 64 bits."""
+    words: list[int] = []
+    addresses: dict[str, list[int]] = {}
+    values: list[int] = []
+
+    def add(value: Any) -> None:
+        if isinstance(value, tuple) and not isinstance(value, Span):
+            for item in value:
+                add(item)
         elif getattr(value, "ndim", 0):
             size, width = value.size, value.dtype.itemsize
-            address = value.data.ptr if size else 0
-            flat += [np.int64(word) for word in (0, 0, size, width, address, size, width)]
+            if isinstance(value, Span):
+                addresses.setdefault(value.region, []).append(len(words) + 4)
+                address = value.address
+            else:
+                address = value.data.ptr if size else 0
+            words.extend((0, 0, size, width, address, size, width))
         else:
-            flat.append(np.asarray(value)[()])
-    return tuple(flat)
+            values.append(len(words))
+            words.append(bits_of(value))
+
+    add(arguments)
+    places = {region: np.array(found) for region, found in addresses.items()}
+    return Packed(np.array(words, np.int64), places, np.array(values, np.int64))
+
+
+def bits_of(value: Any) -> int:
+    """A number, of up to 64 bits, as the word that holds it."""
+    return int.from_bytes(np.asarray(value).tobytes().ljust(8, b"\0"), "little", signed=True)

@@ -337,43 +337,59 @@ def _overload_sync_block():
     return lambda: cuda.syncthreads()
 
 
-def _words(text: str, extra: int) -> Any:
-    """An intrinsic around one instruction on a word of 32 bits: its address is $1."""
+def _load(text: str) -> Any:
+    """An instruction that loads the word of 32 bits at the address $1."""
 
     def generate(context, builder, sig, args):
-        pointer, *values = _operands(context, builder, sig, args)
-        kind = ir.FunctionType(_I32, [ir.IntType(64)] + [_I32] * extra)
-        code = ir.InlineAsm(kind, text, "=r,l" + ",r" * extra + ",~{memory}", side_effect=True)
-        return builder.call(code, [builder.ptrtoint(pointer, ir.IntType(64)), *values])
+        (pointer,) = _operands(context, builder, sig, args)
+        kind = ir.FunctionType(_I32, [ir.IntType(64)])
+        code = ir.InlineAsm(kind, text, "=r,l,~{memory}", side_effect=True)
+        return builder.call(code, [builder.ptrtoint(pointer, ir.IntType(64))])
 
     return generate
 
 
 @intrinsic
 def _arrive(typing, array, index, value):
-    code = _words("atom.add.release.gpu.u32 $0, [$1], $2;", 1)
-    return signature(array.dtype, array, index, value), code
+    def generate(context, builder, sig, args):
+        pointer, new = _operands(context, builder, sig, args)
+        kind = ir.FunctionType(ir.VoidType(), [ir.IntType(64), _I32])
+        text = "red.release.gpu.add.u32 [$0], $1;"
+        code = ir.InlineAsm(kind, text, "l,r,~{memory}", side_effect=True)
+        builder.call(code, [builder.ptrtoint(pointer, ir.IntType(64)), new])
+        return context.get_dummy_value()
+
+    return signature(types.none, array, index, value), generate
 
 
 @intrinsic
 def _load_now(typing, array, index):
-    return signature(array.dtype, array, index), _words("ld.relaxed.gpu.u32 $0, [$1];", 0)
+    return signature(array.dtype, array, index), _load("ld.relaxed.gpu.u32 $0, [$1];")
 
 
 @intrinsic
-def _acquire(typing):
+def _load_after(typing, array, index):
+    return signature(array.dtype, array, index), _load("ld.acquire.gpu.u32 $0, [$1];")
+
+
+@intrinsic
+def _ask_ahead(typing, array, index):
     def generate(context, builder, sig, args):
-        kind = ir.FunctionType(ir.VoidType(), [])
-        text = "fence.acq_rel.gpu;"
-        builder.call(ir.InlineAsm(kind, text, "~{memory}", side_effect=True), [])
+        (pointer,) = _operands(context, builder, sig, args)
+        kind = ir.FunctionType(ir.VoidType(), [ir.IntType(64)])
+        code = ir.InlineAsm(kind, "prefetch.L2 [$0];", "l", side_effect=True)
+        builder.call(code, [builder.ptrtoint(pointer, ir.IntType(64))])
         return context.get_dummy_value()
 
-    return signature(types.none), generate
+    return signature(types.none, array, index), generate
 
 
 @overload(warp.arrive)
 def _overload_arrive(array, index, value):
-    return lambda array, index, value: _arrive(array, index, value)
+    def arrive(array, index, value):
+        _arrive(array, index, value)
+
+    return arrive
 
 
 @overload(warp.load_now)
@@ -381,12 +397,17 @@ def _overload_load_now(array, index):
     return lambda array, index: _load_now(array, index)
 
 
-@overload(warp.acquire)
-def _overload_acquire():
-    def acquire():
-        _acquire()
+@overload(warp.load_after)
+def _overload_load_after(array, index):
+    return lambda array, index: _load_after(array, index)
 
-    return acquire
+
+@overload(warp.ask_ahead)
+def _overload_ask_ahead(array, index):
+    def ask_ahead(array, index):
+        _ask_ahead(array, index)
+
+    return ask_ahead
 
 
 @intrinsic

@@ -81,9 +81,9 @@ def sync_block() -> None:
     """Wait for all threads of the block, and see what each has written."""
 
 
-def arrive(array: Any, index: Any, value: Any) -> Any:
-    """Add to a word, publishing all writes so far to the grid; return what was there."""
-    return atomic.add(array, index, value)
+def arrive(array: Any, index: Any, value: Any) -> None:
+    """Add to a word, publishing all writes so far to the grid."""
+    atomic.add(array, index, value)
 
 
 def load_now(array: Any, index: Any) -> Any:
@@ -91,8 +91,13 @@ def load_now(array: Any, index: Any) -> Any:
     return array[index]
 
 
-def acquire() -> None:
-    """See what others published before the words that this thread has read."""
+def load_after(array: Any, index: Any) -> Any:
+    """Read such a word, and see from then on what others published before they wrote it."""
+    return array[index]
+
+
+def ask_ahead(array: Any, index: Any) -> None:
+    """Have an element brought nearer that will be read soon; nothing waits for it."""
 
 
 def shared_buffer(like: Any) -> Any:
@@ -112,18 +117,34 @@ def cycles() -> int:
 
 @compiled(allocates=False)
 def barrier(sync):
-    """Wait until all threads of the grid are here, and see what each has written.
+    """Wait until all threads of the grid are here, and see what each has written."""
+    meet(sync, announce(sync))
+
+
+@compiled(allocates=False)
+def announce(sync):
+    """The first half of a barrier: tell the grid that this block is here; returns for `meet`.
 
     Blocks add one each to a word, the first block what is missing to its top bit: when that bit
-    turns, all have arrived (as CUDA's cooperative groups do it).
+    turns, all have arrived (as CUDA's cooperative groups do it). It cannot turn before this block
+    has added its share, so the word is read before, while others of the block are still busy.
     """
+    before = np.uint32(0)
+    if thread_of_block() == 0:
+        before = load_now(sync, 0)
     sync_block()
     if thread_of_block() == 0:
         share = np.int64(1)
         if block() == 0:
             share = _TOP - (num_blocks() - 1)
-        before = arrive(sync, 0, np.uint32(share))
-        while (before ^ load_now(sync, 0)) & _TOP_BIT == 0:
+        arrive(sync, 0, np.uint32(share))
+    return before
+
+
+@compiled(allocates=False)
+def meet(sync, before):
+    """The second half of a barrier: wait for the other blocks."""
+    if thread_of_block() == 0:
+        while (before ^ load_after(sync, 0)) & _TOP_BIT == 0:
             pass
-        acquire()
     sync_block()

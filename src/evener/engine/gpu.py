@@ -19,14 +19,13 @@ from evener.device import cuda as device
 from evener.device import format_bytes
 from evener.device.states import state_type
 from evener.device.warp import BLOCK, WARP
+from evener.engine import gpu_memory as memory
 from evener.engine.check_functors import check_functors, total_dtype
 from evener.engine.job import Job, field_dtype
-from evener.engine.lazy import LazyArray
 from evener.engine.lower import pulls
 from evener.engine.lower_grid import MORE_ROOM, TOO_MANY, lower_grid
-from evener.engine.native import OFFERED, _examples, _functors, _unsigned
+from evener.engine.native import OFFERED, _examples, _functors
 from evener.errors import DeviceError, MemoryBudgetError
-from evener.graph.csr import Graph
 from evener.operators.frontier import ALL
 from evener.operators.grid.frontier import (
     CANCEL,
@@ -38,12 +37,13 @@ from evener.operators.grid.frontier import (
     TURNS,
     WORK_WORDS,
 )
+from evener.operators.grid.gather import GATHER_PIECE
 from evener.operators.grid.nearest import SHARED_WORDS
 from evener.operators.grid.record import FUSED, STATUS, TRACE_WORDS, VISITED
 from evener.operators.schedules import SCHEDULES, merge_path
-from evener.operators.schedules.common import PIECE_WORDS, room_for_pieces
+from evener.operators.schedules.common import PIECE, PIECE_WORDS, room_for_pieces
 from evener.programs.fields import neutral
-from evener.programs.stages import Advance, Backwards, Gather, Repeat, walk
+from evener.programs.stages import Advance, Backwards, Edges, Gather, Repeat, walk
 
 TRACE_ROWS = 1 << 14
 FEW_ROWS = 64  # of the trace, fetched with the rest of what the host must know
@@ -51,7 +51,6 @@ FEW_ROWS = 64  # of the trace, fetched with the rest of what the host must know
 # more of its latency. Frontiers may be small and many: one block means fewer to meet at a barrier,
 # and registers for all that a thread has to keep.
 BLOCKS_FOR_ALL, BLOCKS_FOR_FRONTIERS = 2, 1
-ALIGNED = 256  # bytes at which an array may begin
 MAX_BLOCKS = 1024  # room for the partial results of so many
 MAX_WARPS = MAX_BLOCKS * BLOCK // WARP
 
@@ -59,6 +58,7 @@ MAX_WARPS = MAX_BLOCKS * BLOCK // WARP
 class _Plan(NamedTuple):
     """A kernel, and what it works with."""
 
+    key: Any
     kernel: Any  # the plain function
     functors: dict[str, Any]  # each by itself
     dtypes: tuple[np.dtype, ...]  # of the totals of each gather
@@ -70,6 +70,19 @@ class _Plan(NamedTuple):
     degree: bool
     sums: bool  # of degrees, for the schedule merge_path
     blocks_each: int  # on a multiprocessor
+    relabels: bool  # works on vertices in the order of their degrees
+
+
+class _Launch(NamedTuple):
+    """A kernel with all its arguments but for where the memory of a run is."""
+
+    kernel: device.GridKernel
+    packed: device.Packed
+    sizes: dict[str, int]  # of the two pieces of memory
+    cancel: int  # where the word is, among what is cleared
+    told: int  # where what the kernel tells begins there: scalars, then the trace
+    partials: tuple[device.Span, ...]
+    at: memory.OnDevice
 
 
 def execute(
@@ -77,7 +90,6 @@ def execute(
     device_arrays: bool = False,
 ) -> list[str]:  # fmt: skip
     """Run a job on a GPU; its fields become what the run left, on the host or on the device."""
-    cp = device.library()
     job.stats.update(supersteps=0, edges=0)
     _reset_scalars(job)
     if job.graph.num_vertices == 0:
@@ -85,38 +97,38 @@ def execute(
         return [f"Direction: {direction}. There was nothing to do."]
     with device.on(ordinal):
         began = time.perf_counter()
-        plan = _plan(job, direction, schedule)
+        plan = _plan(job, direction, schedule, ordinal)
         room = job.graph.num_vertices + 1
         while True:
             _check_memory(job, plan, room, ordinal)
-            arguments = _arguments(cp, job, plan, room)
-            ready = _ready(job, plan, arguments, ordinal)
-            device.synchronize()
+            launch = _launch(job, plan, room, ordinal)
             job.stats["compile_seconds"] = time.perf_counter() - began
-            seconds = ready.run(arguments, cancel=arguments[0][CANCEL : CANCEL + 1])
-            head = cp.asnumpy(arguments[-1][: FEW_ROWS * TRACE_WORDS])
-            ended = int(head[STATUS])
+            ended = _run(job, launch, device_arrays)
             if ended == MORE_ROOM:
                 room *= 4
             elif ended == TOO_MANY:
-                plan = _plan(job, direction, schedule, exact=True)
+                plan = _plan(job, direction, schedule, ordinal, exact=True)
             else:
                 break
-        _collect(cp, job, arguments, head, seconds, device_arrays)
-        job.stats["blocks"] = ready.blocks
     chosen = "dynamic" if schedule == "auto" else schedule
-    kept = "the kernel came from the cache" if ready.was_cached else "the kernel was compiled"
-    return [
+    blocks, was_cached = launch.kernel.blocks, launch.kernel.was_cached
+    job.stats["blocks"] = blocks
+    kept = "the kernel came from the cache" if was_cached else "the kernel was compiled"
+    reasons = [
         f"Direction: {direction}. Schedule: {chosen}.",
-        f"The loop ran as one kernel of {ready.blocks} blocks; {kept}.",
+        f"The loop ran as one kernel of {blocks} blocks; {kept}.",
     ]
+    if plan.relabels:
+        reasons.append("On the GPU vertices are in the order of their degrees.")
+    return reasons
 
 
 def ptx_of(job: Job, direction: str, schedule: str, capability: tuple[int, int]) -> str:
     """The PTX of a job's kernel; no GPU is needed."""
     _reset_scalars(job)
     plan = _plan(job, direction, schedule)
-    described = device.describe(_arguments(np, job, plan, job.graph.num_vertices + 1))
+    arguments, _ = _arguments(memory.HostMemory(), job, plan, job.graph.num_vertices + 1)
+    described = device.describe(arguments)
     return device.compile_ptx(plan.kernel, described, capability, plan.blocks_each)
 
 
@@ -132,7 +144,9 @@ def _reset_scalars(job: Job) -> None:
 _plans: dict[Any, _Plan] = {}
 
 
-def _plan(job: Job, direction: str, schedule: str, exact: bool = False) -> _Plan:
+def _plan(
+    job: Job, direction: str, schedule: str, ordinal: int | None = None, exact: bool = False
+) -> _Plan:
     if schedule != "auto" and schedule not in SCHEDULES:
         known = ", ".join(map(repr, SCHEDULES))
         raise DeviceError(f"there is no schedule {schedule!r}; there are 'auto', {known}.")
@@ -140,17 +154,35 @@ def _plan(job: Job, direction: str, schedule: str, exact: bool = False) -> _Plan
     arrays: list[Any] = [graph._indptr, graph._indices, *job.fields.values()]
     if job.declaration.uses_weights:
         arrays.append(graph._weights)
-    key = (job.program, direction, schedule, exact, tuple(str(array.dtype) for array in arrays))
+    relabels = _only_gathers(job) and memory.is_skewed(graph)
+    if relabels and ordinal is not None and not memory.is_kept(graph, "by degree", ordinal):
+        relabels = memory.bytes_to_relabel(graph) < device.free_memory() // 2
+    dtypes = tuple(array.dtype for array in arrays)
+    key = (job.program, direction, schedule, exact, relabels, dtypes)
     if key not in _plans:
-        _plans[key] = _make_plan(job, direction, schedule, exact)
+        _plans[key] = _make_plan(job, direction, schedule, exact, relabels, key)
     return _plans[key]
 
 
-def _make_plan(job: Job, direction: str, schedule: str, exact: bool) -> _Plan:
+def _only_gathers(job: Job) -> bool:
+    """Whether all that a program does with edges is to gather over all vertices, in a loop."""
+    stages = list(walk(job.declaration.loop))
+    on_edges = [stage for stage in stages if isinstance(stage, Advance | Gather | Edges)]
+    return (
+        all(isinstance(stage, Gather) and stage.over_all for stage in on_edges)
+        and any(isinstance(stage, Repeat) for stage in stages)
+        and (not job.graph.directed or all(stage.along == "in" for stage in on_edges))
+        and len(on_edges) > 0
+    )
+
+
+def _make_plan(
+    job: Job, direction: str, schedule: str, exact: bool, relabels: bool, key: Any
+) -> _Plan:
     d = job.declaration
     example = _example(job)
     state = state_type((*d.fields, *d.params, *d.scalars, *OFFERED))
-    kernel = lower_grid(job, direction, state, schedule, exact)
+    kernel = lower_grid(job, direction, state, schedule, exact, relabels)
     totals = []
     for number, stage in enumerate(kernel.gathers):
         dtype = total_dtype(d, _functors(job, kernel), stage, *_examples(example))
@@ -166,6 +198,7 @@ def _make_plan(job: Job, direction: str, schedule: str, exact: bool) -> _Plan:
     scope["worker"] = device.inlined(scope["worker"])
     stages = list(walk(d.loop))
     return _Plan(
+        key,
         scope["kernel"],
         _functors(job, kernel),
         tuple(totals),
@@ -177,6 +210,7 @@ def _make_plan(job: Job, direction: str, schedule: str, exact: bool) -> _Plan:
         any("degree" in found.offered for found in d.accesses.values()),
         schedule == "merge_path",
         BLOCKS_FOR_FRONTIERS if any(map(_takes_frontier, stages)) else BLOCKS_FOR_ALL,
+        relabels,
     )
 
 
@@ -218,11 +252,13 @@ def _check_memory(job: Job, plan: _Plan, room: int, ordinal: int) -> None:
         + n // 2
         + sum(t.itemsize * n for t, s in zip(plan.dtypes, plan.stored, strict=True) if s)
     )
-    needed += room_for_pieces(m) * 8 * (PIECE_WORDS + len(plan.dtypes))
+    needed += _pieces(plan, m) * 8 * (PIECE_WORDS + len(plan.dtypes))
     needed += sum(job.fields[name].nbytes for name in plan.copied)
     needed += plan.ordered * n * (2 * width + 4) + plan.replays * (room * (width + 8) + n * width)
     parts = [graph, *([graph.transpose()] if plan.pulls and graph.directed else [])]
-    needed += sum(part.nbytes for part in parts if ordinal not in _kept(part))
+    needed += sum(part.nbytes for part in parts if not memory.is_kept(part, "graph", ordinal))
+    if plan.relabels and not memory.is_kept(graph, "by degree", ordinal):
+        needed += memory.bytes_to_relabel(graph)
     free = device.free_memory()
     if needed > free:
         raise MemoryBudgetError(
@@ -231,142 +267,158 @@ def _check_memory(job: Job, plan: _Plan, room: int, ordinal: int) -> None:
         )
 
 
-def _kept(graph: Graph) -> dict[Any, Any]:
-    """The copies of a graph on GPUs; they go when the graph goes."""
-    return graph.__dict__.setdefault("_on_gpus", {})
-
-
-def _upload(cp: Any, graph: Graph) -> tuple[Any, ...]:
-    """Row starts, neighbours and weights on the current GPU, uploaded once."""
-    weights = np.empty(0, np.int32) if graph._weights is None else graph._weights
-    host = (_unsigned(graph._indptr), _unsigned(graph._indices), weights)
-    if cp is np:
-        return host
-    kept, ordinal = _kept(graph), device.current()
-    if ordinal not in kept:
-        kept[ordinal] = tuple(cp.asarray(array) for array in host)
-    return kept[ordinal]
-
-
-def _degrees(cp: Any, graph: Graph) -> Any:
-    """The degrees on the current GPU, uploaded once."""
-    if cp is np:
-        return graph.degrees
-    kept = _kept(graph)
-    where = ("degrees", device.current())
-    if where not in kept:
-        kept[where] = cp.asarray(graph.degrees)
-    return kept[where]
-
-
-def _on_device(cp: Any, field: Any) -> Any:
-    """A new array for a field; a rerun begins with the same values."""
-    return field.made_by(cp) if isinstance(field, LazyArray) else cp.array(field)
-
-
-def _arguments(cp: Any, job: Job, plan: _Plan, room: int) -> tuple[Any, ...]:
-    """All that the kernel works on, after `lower_grid.SIGNATURE`, in arrays of ``cp``."""
+def _arguments(
+    room_for: Any, job: Job, plan: _Plan, room: int
+) -> tuple[tuple[Any, ...], memory.OnDevice]:
+    """All that the kernel works on, after `lower_grid.SIGNATURE`, and where the graph is."""
     graph, d = job.graph, job.declaration
+    library, scratch, cleared = room_for.library, room_for.scratch, room_for.cleared
     n, m = graph.num_vertices, graph.num_edges
-    rows = _upload(cp, graph)
-    columns = _upload(cp, graph.transpose()) if plan.pulls else rows
-    ids = rows[1].dtype
+    if plan.relabels:
+        at = memory.place_by_degree(library, graph)
+    else:
+        at = memory.place_graph(library, graph, plan.pulls, plan.degree)
+    ids = at.rows[1].dtype
     has_bits = plan.pulls and any(isinstance(stage, Advance) for stage in walk(d.loop))
     words = (n + 31) // 32 if has_bits else 1
-    pieces = room_for_pieces(m)
-    scratch = merge_path.scratch_words(n, MAX_WARPS) if plan.sums else 0
-    queue, infos = _first_frontier(cp, job, ids)
+    pieces = _pieces(plan, m)
+    sums = merge_path.scratch_words(n, MAX_WARPS) if plan.sums else 0
+    infos, queue = scratch(10 * INFO_WORDS, np.int64), scratch(n, ids)  # given, one after the other
     far = n if plan.ordered else 1
     kept = n if plan.replays else 1
-    sync, works, marks, shared, in_far, bounds, trace, nothing, *bits = _zeros(
-        cp,
-        (SYNC_WORDS, np.uint32),
-        (TURNS * WORK_WORDS, np.int64),
-        (n, np.uint32),
-        (SHARED_WORDS, np.int64),
-        (far, np.uint32),
-        (room + 1 if plan.replays else 2, np.int64),
-        ((TRACE_ROWS + 1) * TRACE_WORDS, np.int64),
-        (1, np.int32),
-        *[(words, np.uint32)] * 4,
+    sync = cleared(SYNC_WORDS, np.uint32)
+    works = cleared(TURNS * WORK_WORDS, np.int64)
+    marks = cleared(n, np.uint32)
+    bits = [cleared(words, np.uint32) for _ in range(4)]
+    shared, in_far = cleared(SHARED_WORDS, np.int64), cleared(far, np.uint32)
+    bounds = cleared(room + 1 if plan.replays else 2, np.int64)
+    nothing = cleared(1, np.int32)
+    partials = tuple(
+        cleared(MAX_BLOCKS, field_dtype(scalar.dtype, graph)) for scalar in d.scalars.values()
     )
+    trace = cleared((TRACE_ROWS + 1) * TRACE_WORDS, np.int64)
+    rows, columns = at.rows, at.columns
     if not d.uses_weights:  # one dtype of weights, hence one kernel, for all graphs
         rows, columns = (*rows[:2], nothing), (*columns[:2], nothing)
-    degree = _degrees(cp, graph) if plan.degree else nothing
-    return (
+    arguments = (
         sync,
-        (*rows, *columns, degree),
-        tuple(_on_device(cp, field) for field in job.fields.values()),
+        (
+            *rows, *columns, at.degrees if plan.degree else nothing,
+            at.order if plan.relabels else nothing,
+        ),
+        tuple(room_for.field(field) for field in job.fields.values()),
         tuple(job.params.values()),
-        (queue, bits[0], cp.empty(n, ids), bits[1], cp.empty(kept, ids), bits[2], bits[3]),
-        infos,
+        (queue, bits[0], scratch(n, ids), bits[1], scratch(kept, ids), bits[2], bits[3]),
+        tuple(infos[first * INFO_WORDS : last * INFO_WORDS] for first, last in _POOLS),
         works,
         marks,
-        cp.empty(max(pieces * PIECE_WORDS, scratch), np.int64),
+        scratch(max(pieces * PIECE_WORDS, sums), np.int64),
+        partials,
         tuple(
-            cp.empty(MAX_BLOCKS, field_dtype(scalar.dtype, graph)) for scalar in d.scalars.values()
-        ),
-        tuple(
-            cp.empty(n if stored else 1, dtype)
+            scratch(n if stored else 1, dtype)
             for stored, dtype in zip(plan.stored, plan.dtypes, strict=True)
         ),
-        tuple(cp.empty(pieces, dtype) for dtype in plan.dtypes),
-        tuple(cp.empty(n, job.fields[name].dtype) for name in plan.copied),
-        (shared, cp.empty(far, ids), cp.empty(far, ids), in_far),
-        (cp.empty(room if plan.replays else 1, ids), bounds),
+        tuple(scratch(pieces, dtype) for dtype in plan.dtypes),
+        tuple(scratch(n, job.fields[name].dtype) for name in plan.copied),
+        (shared, scratch(far, ids), scratch(far, ids), in_far),
+        (scratch(room if plan.replays else 1, ids), bounds),
         trace,
-    )
+    )  # fmt: skip
+    return arguments, at
 
 
-def _zeros(cp: Any, *wanted: tuple[int, Any]) -> list[Any]:
-    """Arrays of zeros in one piece of memory, which is cleared at once."""
-    ends, end = [], 0
-    for length, dtype in wanted:
-        first = -(-end // ALIGNED) * ALIGNED
-        end = first + length * np.dtype(dtype).itemsize
-        ends.append((first, end, dtype))
-    memory = cp.zeros(end, np.uint8)
-    return [memory[first:last].view(dtype) for first, last, dtype in ends]
+def _pieces(plan: _Plan, num_arcs: int) -> int:
+    """How many pieces of long lists there is room for."""
+    return room_for_pieces(num_arcs, GATHER_PIECE if plan.dtypes else PIECE)
 
 
-def _first_frontier(cp: Any, job: Job, ids: np.dtype) -> tuple[Any, tuple[Any, ...]]:
-    """The queue with the first frontier, and the pools of words of frontiers."""
+_POOLS = ((0, 3), (3, 4), (4, 7), (7, 10))  # frontiers: main, everyone, in a replay, replayed
+
+
+def first_frontier(job: Job, at: memory.OnDevice) -> tuple[np.ndarray, np.ndarray]:
+    """The words of frontiers, and the queue with the first one."""
     n, m = job.graph.num_vertices, job.graph.num_edges
-    pools = np.zeros((10, INFO_WORDS), np.int64)  # main, everyone, in a replay, replayed
+    pools = np.zeros((10, INFO_WORDS), np.int64)
     pools[3, [SIZE, FORM, EDGES]] = n, ALL, m
-    queue = cp.empty(n, ids)
     if job.frontier is None:
         pools[0] = pools[3]
-    else:
-        queue[: len(job.frontier)] = cp.asarray(job.frontier.astype(ids))
-        pools[0, SIZE] = len(job.frontier)
-    flat = cp.asarray(pools.ravel())
-    parts = [flat[first * INFO_WORDS : last * INFO_WORDS] for first, last in _POOLS]
-    return queue, tuple(parts)
+        return pools, np.empty(0, at.rows[1].dtype)
+    pools[0, SIZE] = len(job.frontier)
+    members = job.frontier
+    if at.place is not None:
+        members = np.sort(_fetched(at.place[members]))
+    return pools, members.astype(at.rows[1].dtype)
 
 
-_POOLS = ((0, 3), (3, 4), (4, 7), (7, 10))
+def _fetched(array: Any) -> np.ndarray:
+    return array if isinstance(array, np.ndarray) else array.get()
 
 
 # ---- running -----------------------------------------------------------------------------------
 
 
-def _collect(
-    cp: Any, job: Job, arguments: tuple[Any, ...], head: np.ndarray, seconds: float,
-    device_arrays: bool,
-) -> None:  # fmt: skip
-    """Fields, scalars, stats and the trace."""
-    fields = arguments[2] if device_arrays else map(cp.asnumpy, arguments[2])
-    job.fields = dict(zip(job.fields, fields, strict=True))
-    for name, partial in zip(job.declaration.scalars, arguments[9], strict=True):
-        job.scalars[name] = cp.asnumpy(partial[:1])[0]
-    taken = int(head[0])
-    kept = min(taken, TRACE_ROWS)
-    table = head if kept < FEW_ROWS else cp.asnumpy(arguments[-1])
-    rows = table[: (kept + 1) * TRACE_WORDS].reshape(-1, TRACE_WORDS)[1:]
+def _launch(job: Job, plan: _Plan, room: int, ordinal: int) -> _Launch:
+    """The launch of a kernel on this graph, made once."""
+    launches = memory.kept(job.graph)
+    key = ("launch", ordinal, room, plan.key)
+    if key not in launches:
+        layout = memory.Layout()
+        arguments, at = _arguments(layout, job, plan, room)
+        kernel = _ready(job, plan, arguments, ordinal)
+        sync, partials, trace = arguments[0], arguments[9], arguments[-1]
+        told = partials[0].address if partials else trace.address
+        cancel = sync.address + CANCEL * sync.dtype.itemsize
+        packed = device.pack(arguments)
+        launches[key] = _Launch(kernel, packed, layout.sizes, cancel, told, partials, at)
+    return launches[key]
+
+
+def _run(job: Job, launch: _Launch, device_arrays: bool) -> int:
+    """Run a kernel; returns how it ended, and if that was well the job has all it found."""
+    library = device.library()
+    fixed = {name for name, field in job.declaration.fields.items() if field.replicated}
+    cleared = library.cuda.alloc(launch.sizes[memory.CLEARED])
+    scratch = library.cuda.alloc(launch.sizes[memory.SCRATCH])
+    device.clear(cleared.ptr, launch.sizes[memory.CLEARED])
+    pools, members = first_frontier(job, launch.at)
+    given = np.concatenate([pools.view(np.uint8).ravel(), members.view(np.uint8)])
+    device.upload(scratch.ptr, given)
+    fields = memory.fill_fields(library, job.fields, launch.at, fixed)
+    packed = launch.packed
+    words = packed.words.copy()
+    words[packed.addresses[memory.CLEARED]] += cleared.ptr
+    words[packed.addresses[memory.SCRATCH]] += scratch.ptr
+    if fields:
+        words[packed.addresses[memory.FIELDS]] = [field.data.ptr for field in fields]
+    words[packed.values] = [device.bits_of(value) for value in job.params.values()]
+    seconds = launch.kernel.run(words, cleared.ptr + launch.cancel)
+    trace = launch.sizes[memory.CLEARED] - (TRACE_ROWS + 1) * TRACE_WORDS * 8
+    few = trace + FEW_ROWS * TRACE_WORDS * 8
+    told = device.download(cleared.ptr + launch.told, few - launch.told)
+    head = told[trace - launch.told :].view(np.int64)
+    ended = int(head[STATUS])
+    if ended in (MORE_ROOM, TOO_MANY):
+        return ended
+    kept = min(int(head[0]), TRACE_ROWS)
+    table = head
+    if kept >= FEW_ROWS:
+        table = device.download(cleared.ptr + trace, (kept + 1) * TRACE_WORDS * 8).view(np.int64)
+    for name, partial in zip(job.declaration.scalars, launch.partials, strict=True):
+        first = partial.address - launch.told
+        job.scalars[name] = told[first : first + partial.dtype.itemsize].view(partial.dtype)[0]
+    found = dict(zip(job.fields, fields, strict=True))
+    found = memory.in_users_order(found, launch.at, fixed)
+    job.fields = found if device_arrays else {name: f.get() for name, f in found.items()}
+    _tell(job, head, table[: (kept + 1) * TRACE_WORDS], seconds)
+    return ended
+
+
+def _tell(job: Job, head: np.ndarray, table: np.ndarray, seconds: float) -> None:
+    """Stats and the trace."""
+    rows = table.reshape(-1, TRACE_WORDS)[1:]
     total = max(1, int(rows[:, 3].sum()))
     job.stats["device_seconds"] = seconds
-    job.stats["supersteps"] = taken + int(head[FUSED])
+    job.stats["supersteps"] = int(head[0]) + int(head[FUSED])
     job.stats["edges"] = int(head[VISITED])
 
     def make() -> list[dict[str, Any]]:

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+FEW = 8  # elements that are written one by one
+
 
 class LazyArray(np.lib.mixins.NDArrayOperatorsMixin):
     """An array of one value, with the scalar assignments made since.
@@ -38,13 +40,25 @@ class LazyArray(np.lib.mixins.NDArrayOperatorsMixin):
         """Whether no array was made so far."""
         return self._array is None
 
+    @property
+    def is_uniform(self) -> bool:
+        """Whether all elements are equal, for all that was written down."""
+        return self._array is None and not self._writes
+
     def made_by(self, library: Any) -> Any:
         """The array, in memory of a library that works like NumPy."""
         if self._array is not None:
-            return library.asarray(self._array)
-        array = library.full(self.size, self._fill, self.dtype)
+            return library.array(self._array)
+        array = library.empty(self.size, self.dtype)
+        if not (self._writes and isinstance(self._writes[0][0], slice)):
+            array.fill(self._fill)
         for index, value in self._writes:
-            array[index] = value.get() if library is np and _is_elsewhere(value) else value
+            if isinstance(value, Counting):
+                array[:] = library.arange(value.count, dtype=self.dtype)
+            elif library is np or isinstance(index, slice):
+                array[index] = value.get() if library is np and _is_elsewhere(value) else value
+            else:
+                _write(library, array, index, value)
         return array
 
     def _real(self) -> np.ndarray:
@@ -62,15 +76,23 @@ class LazyArray(np.lib.mixins.NDArrayOperatorsMixin):
         )
         everything = isinstance(index, slice) and index == slice(None)
         is_number = isinstance(value, numbers.Number | np.bool_)
+        is_column = isinstance(index, np.ndarray) and isinstance(value, np.ndarray)
         if everything and _is_elsewhere(value) and value.shape == self.shape:
             self._array, self._writes = None, [(index, value.copy())]
-        elif self._array is None and is_number and (is_place or everything):
-            self._check(index, value)
+        elif everything and isinstance(value, Counting) and value.count == self.size:
+            self._array, self._writes = None, [(index, value)]
+        elif everything and isinstance(value, LazyArray) and value.is_uniform:
+            self._array, self._writes = None, []
+            self._fill = self.dtype.type(value._fill)
+        elif self._array is None and (
+            (is_number and (is_place or everything))
+            or (is_place and is_column and index.shape == value.shape)
+        ):
+            self._check(index, value if is_number else value.flat[0] if value.size else 0)
             if everything:
                 self._fill, self._writes = self.dtype.type(value), []
             else:
-                place = index.copy() if isinstance(index, np.ndarray) else int(index)
-                self._writes.append((place, value))
+                self._writes.append((_copied(index), _copied(value)))
         else:
             self._real()[index] = value
 
@@ -98,6 +120,42 @@ class LazyArray(np.lib.mixins.NDArrayOperatorsMixin):
         if name.startswith("__"):
             raise AttributeError(name)
         return getattr(self._real(), name)
+
+
+class Counting:
+    """The numbers from 0 on, for a field to begin with: made where they are needed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from evener.engine.lazy import Counting
+    >>> np.asarray(Counting(3)).tolist()
+    [0, 1, 2]
+    """
+
+    def __init__(self, count: int):
+        self.count = count
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return np.arange(self.count, dtype=dtype)
+
+
+def _copied(value: Any) -> Any:
+    return value.copy() if isinstance(value, np.ndarray) else value
+
+
+def _write(library: Any, array: Any, index: Any, value: Any) -> None:
+    """Write some elements of an array on a GPU, with a copy each where they are few."""
+    places = np.atleast_1d(index)
+    values = np.broadcast_to(np.asarray(value, array.dtype), places.shape)
+    if len(places) > FEW:
+        array[library.asarray(places)] = library.asarray(values)
+        return
+    for place, one in zip(places.tolist(), values, strict=True):
+        array[place : place + 1 or None].set(one.reshape(1))
 
 
 def _is_elsewhere(value: Any) -> bool:

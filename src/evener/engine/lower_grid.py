@@ -42,24 +42,28 @@ MORE_ROOM, TOO_MANY = 1, 2
 
 
 def lower_grid(
-    job: Job, direction: str, state: Any, schedule: str = "auto", exact: bool = False
-) -> Kernel:
+    job: Job, direction: str, state: Any, schedule: str = "auto", exact: bool = False,
+    relabels: bool = False,
+) -> Kernel:  # fmt: skip
     """Write the kernel of a job; DeviceError for what only the interpreter runs.
 
     ``exact``: no vertex may be twice in a frontier, even where that would change nothing.
+    ``relabels``: vertices have other places than their ids say, so there is a table of those.
     """
-    return _GridWriter(job, direction, state, schedule, exact).write()
+    return _GridWriter(job, direction, state, schedule, exact, relabels).write()
 
 
 class _GridWriter(_Writer):
-    def __init__(self, job: Job, direction: str, state: Any, schedule: str, exact: bool):
+    def __init__(
+        self, job: Job, direction: str, state: Any, schedule: str, exact: bool, relabels: bool
+    ):
         super().__init__(job, direction, state)
         self.exact = exact
         if self.has_edges:
             self.refuse("has a frontier of edges")
         chosen = SCHEDULES["dynamic" if schedule == "auto" else schedule]
         self.names.update(
-            ids=Identity(), cycles=warp.cycles, barrier=warp.barrier,
+            cycles=warp.cycles, barrier=warp.barrier,
             new_team=frontier.new_team, begin=frontier.begin, fresh=frontier.fresh,
             is_stopped=frontier.is_stopped, visit=chosen.visit, totals_of=chosen.totals_of,
             advance=advance.advance, nearest=nearest.nearest, gather=gather.gather,
@@ -70,6 +74,10 @@ class _GridWriter(_Writer):
             prepare_replay=record.prepare_replay, Kept=record.Kept, end=record.end,
             always=cpu_advance.always,
         )  # fmt: skip
+        if relabels:
+            self.put("ids = graph[7]")
+        else:
+            self.names["ids"] = Identity()
 
     def write(self) -> Kernel:
         for line in _PROLOGUE:

@@ -224,6 +224,10 @@ class Graph:
         return _read_only(np.diff(self._indptr))
 
     @functools.cached_property
+    def _least_degree(self) -> int:
+        return int(self.degrees.min(initial=self.num_edges))
+
+    @functools.cached_property
     def in_degrees(self) -> np.ndarray:
         """In-degree of each vertex."""
         if not self.directed:

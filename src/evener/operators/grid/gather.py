@@ -22,9 +22,10 @@ from evener.operators.schedules.common import (
     put_off,
     together,
 )
-from evener.operators.schedules.dynamic import next_tile, tile_size
+from evener.operators.schedules.dynamic import next_tiles, tile_size
 
 ALL_NEIGHBOURS = np.int64(1) << np.int64(62)
+GATHER_PIECE = 512  # edges of a piece: where vertices are sorted, 32 long lists are side by side
 
 _U1 = np.uint64(1)
 
@@ -45,9 +46,9 @@ def gather(
     size = current.info[SIZE]
     width = tile_size(team, size)
     tiles = (size + width - 1) // width
-    piece = piece_of(team, size)
+    piece = min(piece_of(team, size), GATHER_PIECE)
     held, kept, calls = np.int64(0), np.int64(0), np.int64(0)
-    tile = team.rank
+    tile, end = team.rank, team.rank + 1
     while tile < tiles:
         i = tile * width + team.lane
         if team.lane >= width:
@@ -73,7 +74,7 @@ def gather(
             kept += count_bits(ballot(joins))
             if keeps:
                 held = append(team, held, 0, following.queue, following.info, SIZE, joins, v)
-        tile = next_tile(team, tile, tiles)
+        tile, end = next_tiles(team, tile, end, tiles)
     if keeps:
         flush(team, held, 0, following.queue, following.info, SIZE)
         held = np.int64(0)

@@ -80,9 +80,10 @@ def take(team, sink, held, emits, v):
 
 @compiled(allocates=False)
 def done(team, sink, held):
-    """Flush what the warp holds."""
+    """Flush what the warp holds; returns how many of it are near."""
     flush(team, held & _HELD, 0, sink.near, sink.info, SIZE)
     flush(team, held >> 8, 1, sink.far, sink.shared, sink.word)
+    return held & _HELD
 
 
 @compiled(allocates=False)

@@ -4,7 +4,8 @@ A schedule is a function ``visit(team, out, current, wanted, first, last, f, whe
 sink, pieces)``: it calls ``f`` for the neighbours from ``first`` to ``last`` in the list of each
 vertex of the frontier ``current`` that is ``wanted``, if ``where`` holds at the neighbour, ends
 with a barrier, and returns the calls by this thread. After each round all lanes of a warp hand
-what they found to ``take(team, sink, held, emits, v)``; ``done`` has the last word.
+what they found to ``take(team, sink, held, emits, v)``; ``done`` has the last word, and tells how
+many vertices, the last ones that the warp emitted, are still in its buffer.
 
 A list much longer than others would keep one warp busy while all wait. It is cut into pieces that
 the whole grid works off after the barrier: a vertex, its first edge and the one after its last.
@@ -15,8 +16,17 @@ from __future__ import annotations
 import numpy as np
 
 from evener.device import atomic, compiled
-from evener.device.warp import ballot, barrier, lowest_bit, shuffle, shuffle_up, shuffle_xor
-from evener.operators.grid.frontier import PIECES, SIZE, member, work
+from evener.device.warp import (
+    announce,
+    ask_ahead,
+    ballot,
+    barrier,
+    meet,
+    shuffle,
+    shuffle_up,
+    shuffle_xor,
+)
+from evener.operators.grid.frontier import PIECES, SIZE, member, waiting, work
 
 PIECE = 2048  # edges of a piece; lists of more than two are cut
 SMALL_PIECE = 128  # while the frontier is small, so that there is something for every warp
@@ -24,9 +34,9 @@ PIECE_WORDS = 4
 ROOM = 1 << 18  # pieces that there is room for at least; see `room_for_pieces`
 
 
-def room_for_pieces(num_arcs: int) -> int:
-    """How many pieces there is room for: all large ones; lists beyond are not cut."""
-    return min(num_arcs // (SMALL_PIECE // 2), max(num_arcs // (PIECE // 2), ROOM)) + 1
+def room_for_pieces(num_arcs: int, piece: int = PIECE) -> int:
+    """How many pieces there is room for: all of this size; lists beyond are not cut."""
+    return min(num_arcs // (SMALL_PIECE // 2), max(num_arcs // (piece * 2 // 3), ROOM)) + 1
 
 
 @compiled(allocates=False)
@@ -110,36 +120,50 @@ def owner_of(ends, k):
 @compiled(allocates=False)
 def put_off(team, pieces, u, start, degree, piece):
     """Cut the lists of lanes that have long ones; their degree is then 0."""
+    if ballot(degree > 2 * piece) == 0:
+        return degree
+    count = (degree + piece - 1) // piece if degree > 2 * piece else np.int64(0)
+    ends = scan(team, count)
+    total = np.int64(shuffle(ends, 31))
+    at = np.int64(0)
+    if team.lane == 0:
+        at = atomic.add(team.works, work(team, PIECES), total)
+    at = shuffle(at, 0)
     room = len(pieces) // PIECE_WORDS
-    mask = ballot(degree > 2 * piece)
-    while mask != 0:
-        lane = lowest_bit(mask)
-        mask &= mask - np.uint32(1)
+    fits = at + total <= room
+    before = np.int64(ends) - count
+    base = np.int64(0)
+    while base < total:
+        k = base + team.lane
+        lane = min(owner_of(ends, k), 31)
         vertex, begin, length = shuffle(u, lane), shuffle(start, lane), shuffle(degree, lane)
-        count = (length + piece - 1) // piece
-        at = np.int64(0)
-        if team.lane == 0:
-            at = atomic.add(team.works, work(team, PIECES), count)
-        at = shuffle(at, 0)
-        fits = at + count <= room
-        for i in range(team.lane, min(count, room - at), 32):  # empty ones if not all fit
-            place = (at + i) * PIECE_WORDS
+        many, i = shuffle(count, lane), k - shuffle(before, lane)
+        if k < total and at + k < room:  # empty ones if not all fit
+            place = (at + k) * PIECE_WORDS
             pieces[np.uint64(place)] = np.int64(vertex)
             pieces[np.uint64(place + 1)] = begin + i * piece
             pieces[np.uint64(place + 2)] = begin + (
                 min((i + 1) * piece, length) if fits else i * piece
             )
-            pieces[np.uint64(place + 3)] = count if fits and i == 0 else 0
-        if fits and team.lane == lane:
-            degree = np.int64(0)
-    return degree
+            pieces[np.uint64(place + 3)] = many if fits and i == 0 else 0
+        base += 32
+    return np.int64(0) if fits and count > 0 else degree
 
 
 @compiled(allocates=False)
-def end_visit(team, done, sink, held):
-    """The barrier that ends a visit without pieces."""
-    done(team, sink, held)
-    barrier(team.sync)
+def end_visit(team, out, done, sink, held):
+    """The barrier that ends a visit without pieces.
+
+    While the other blocks are waited for, the lists of vertices that this warp has just emitted
+    are asked for: after the barrier somebody will want them at once.
+    """
+    kept = done(team, sink, held)
+    before = announce(team.sync)
+    if team.lane < kept:
+        start = np.uint64(out.indptr[np.uint64(waiting(team))])
+        if start < len(out.indices):
+            ask_ahead(out.indices, start)
+    meet(team.sync, before)
 
 
 @compiled(allocates=False)
@@ -151,8 +175,7 @@ def num_pieces(team, pieces):
 @compiled(allocates=False)
 def finish(team, out, f, where, s, take, done, sink, held, pieces):
     """The barrier that ends a visit, and before another one the pieces, if there are any."""
-    done(team, sink, held)
-    barrier(team.sync)
+    end_visit(team, out, done, sink, held)
     count = num_pieces(team, pieces)
     if count > 0:
         held = np.int64(0)

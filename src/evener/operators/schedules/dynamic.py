@@ -28,6 +28,7 @@ from evener.operators.schedules.common import (
 
 WIDE = 64
 GROUP = 8  # lanes for one short list of a gather
+SINGLE, ROW = 3, 8  # see `next_tiles`
 FEW = 8  # where no list of a tile is longer, each lane has its own
 
 
@@ -47,6 +48,25 @@ def next_tile(team, tile, tiles):
     if tiles > team.warps:
         return team.warps + claim(team)
     return tiles
+
+
+@compiled(allocates=False)
+def next_tiles(team, tile, end, tiles):
+    """The tile after this one and the end of the row that it is in, for work over all vertices.
+
+    After its own a warp claims one tile at a time, then rows of `ROW`: the longest lists may come
+    first, and claiming each of many short tiles would cost more than they do.
+    """
+    if tile + 1 < end:
+        return tile + 1, end
+    if tiles <= team.warps:
+        return tiles, tiles
+    claimed = claim(team)
+    single = SINGLE * team.warps
+    if claimed < single:
+        return team.warps + claimed, team.warps + claimed + 1
+    first = team.warps + single + (claimed - single) * ROW
+    return first, min(first + ROW, tiles)
 
 
 @compiled(allocates=False)

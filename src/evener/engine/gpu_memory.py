@@ -1,0 +1,194 @@
+"""What a kernel on a GPU works on: the graph, kept there, and the memory of one run.
+
+A graph is uploaded once, and stays on the GPU as long as it lives. The memory of a run is two
+pieces, one cleared and one not: which array is where in them is worked out once for a graph and a
+kernel (`Layout`), as are the words of the launch.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from evener.device import cuda as device
+from evener.engine.lazy import LazyArray
+from evener.engine.native import _unsigned
+from evener.graph.csr import Graph
+
+ALIGNED = 256  # bytes at which an array may begin
+CLEARED, SCRATCH, FIELDS = "cleared", "scratch", "fields"
+
+# Vertices are put in the order of their degrees where that pays for a gather over all of them: in
+# graphs that are large, and skewed, by the largest degree as a multiple of the mean.
+RELABEL_ARCS, RELABEL_SKEW = 1 << 20, 32
+_BYTES_TO_RELABEL = 32  # for each arc, at most, while the order is made
+
+
+class HostMemory:
+    """The same arrays in the host's memory: to compile, and to simulate."""
+
+    library = np
+
+    def cleared(self, length: int, dtype: Any) -> Any:
+        """An array of zeros."""
+        return np.zeros(length, dtype)
+
+    def scratch(self, length: int, dtype: Any) -> Any:
+        """An array of anything."""
+        return np.empty(length, dtype)
+
+    def field(self, field: Any) -> Any:
+        """A field with the values that it begins with."""
+        return field.made_by(np) if isinstance(field, LazyArray) else np.array(field)
+
+
+class Layout:
+    """Places for arrays in memory that is allocated for each run."""
+
+    def __init__(self) -> None:
+        self.library = device.library()
+        self.sizes = {CLEARED: 0, SCRATCH: 0, FIELDS: 0}
+
+    def cleared(self, length: int, dtype: Any) -> device.Span:
+        """An array of zeros."""
+        return self._place(length, dtype, CLEARED)
+
+    def scratch(self, length: int, dtype: Any) -> device.Span:
+        """An array of anything."""
+        return self._place(length, dtype, SCRATCH)
+
+    def field(self, field: Any) -> device.Span:
+        """A field, which is an array of its own in each run: it may be a result."""
+        return device.Span(field.dtype, len(field), 0, FIELDS)
+
+    def _place(self, length: int, dtype: Any, region: str) -> device.Span:
+        dtype = np.dtype(dtype)
+        first = -(-self.sizes[region] // ALIGNED) * ALIGNED
+        self.sizes[region] = first + length * dtype.itemsize
+        return device.Span(dtype, length, first, region)
+
+
+# ---- graphs ------------------------------------------------------------------------------------
+
+
+class OnDevice(NamedTuple):
+    """A graph on a GPU. ``order`` and ``place``: the vertex at a place, and where a vertex is."""
+
+    rows: tuple[Any, Any, Any]  # row starts, neighbours, weights
+    columns: tuple[Any, Any, Any]  # the same of the transpose
+    degrees: Any
+    order: Any = None
+    place: Any = None
+
+
+def kept(graph: Graph) -> dict[Any, Any]:
+    """What is kept of a graph on GPUs; it goes when the graph goes."""
+    return graph.__dict__.setdefault("_on_gpus", {})
+
+
+def once(library: Any, graph: Graph, what: str, make: Any) -> Any:
+    """Something made once for a graph on the current GPU; anew in the host's memory."""
+    if library is np:
+        return make()
+    found, key = kept(graph), (what, device.current())
+    if key not in found:
+        found[key] = make()
+    return found[key]
+
+
+def is_kept(graph: Graph, what: str, ordinal: int) -> bool:
+    """Whether it has been made."""
+    return (what, ordinal) in kept(graph)
+
+
+def place_graph(library: Any, graph: Graph, pulls: bool, degree: bool) -> OnDevice:
+    """The graph as it is; its transpose and degrees only if they are needed."""
+    rows = _arrays(library, graph)
+    columns = _arrays(library, graph.transpose()) if pulls else rows
+    degrees = _degrees(library, graph) if degree else None
+    return OnDevice(rows, columns, degrees)
+
+
+def _arrays(library: Any, graph: Graph) -> tuple[Any, Any, Any]:
+    weights = np.empty(0, np.int32) if graph._weights is None else graph._weights
+    host = (_unsigned(graph._indptr), _unsigned(graph._indices), weights)
+    return once(library, graph, "graph", lambda: tuple(library.asarray(array) for array in host))
+
+
+def _degrees(library: Any, graph: Graph) -> Any:
+    return once(library, graph, "degrees", lambda: library.asarray(graph.degrees))
+
+
+def is_skewed(graph: Graph) -> bool:
+    """Whether the order of degrees pays for a gather over all vertices."""
+    if graph.num_edges < RELABEL_ARCS or graph._indices.dtype.itemsize > 4:
+        return False
+    found = kept(graph)
+    if "largest" not in found:
+        found["largest"] = int(graph.degrees.max())
+    return found["largest"] * graph.num_vertices >= RELABEL_SKEW * graph.num_edges
+
+
+def bytes_to_relabel(graph: Graph) -> int:
+    """What relabelling needs at most, besides the graph."""
+    return _BYTES_TO_RELABEL * graph.num_edges
+
+
+def place_by_degree(library: Any, graph: Graph) -> OnDevice:
+    """The in-edges of a graph, its vertices in the order of their out-degrees, largest first.
+
+    What a gather reads most often is then close together, a warp's lists are about equally long,
+    and the longest come first.
+    """
+    return once(library, graph, "by degree", lambda: _relabel(library, graph))
+
+
+def _relabel(library: Any, graph: Graph) -> OnDevice:
+    indptr, indices, weights = _arrays(library, graph.transpose())
+    degrees = _degrees(library, graph)
+    n, m = graph.num_vertices, graph.num_edges
+    order = library.argsort(-degrees)
+    place = library.empty(n, np.int64)
+    place[order] = library.arange(n)
+    starts = indptr.astype(np.int64)
+    lengths = library.diff(starts)[order]
+    moved = library.zeros(n + 1, np.int64)
+    moved[1:] = library.cumsum(lengths)
+    rows = library.searchsorted(starts, library.arange(m), side="right") - 1
+    keys = place[rows]
+    del rows
+    keys <<= 32
+    keys |= place[indices]
+    if len(weights):
+        by_key = library.argsort(keys)
+        keys, weights = keys[by_key], weights[by_key]
+    else:
+        keys.sort()
+    side = (moved.astype(indptr.dtype), keys.astype(indices.dtype), weights)
+    return OnDevice(side, side, degrees[order], order, place)
+
+
+# ---- a run -------------------------------------------------------------------------------------
+
+
+def fill_fields(library: Any, fields: dict[str, Any], at: OnDevice, fixed: set[str]) -> list[Any]:
+    """The fields on the GPU, with the values that they begin with.
+
+    ``fixed`` ones are indexed by the ids that the user knows, whatever order vertices are in.
+    """
+    made = []
+    for name, field in fields.items():
+        array = field.made_by(library) if isinstance(field, LazyArray) else library.array(field)
+        uniform = isinstance(field, LazyArray) and field.is_uniform
+        if at.order is not None and name not in fixed and not uniform:
+            array = array[at.order]
+        made.append(array)
+    return made
+
+
+def in_users_order(fields: dict[str, Any], at: OnDevice, fixed: set[str]) -> dict[str, Any]:
+    """The fields as the user knows the vertices."""
+    if at.place is None:
+        return fields
+    return {name: f if name in fixed else f[at.place] for name, f in fields.items()}
