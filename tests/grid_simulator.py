@@ -103,8 +103,6 @@ class Block:
             warp.sync_warp: lambda: None,
             warp.sync_block: self.sync_block,
             warp.barrier: self.sync_block,
-            warp.announce: self.sync_block,
-            warp.meet: self.sync_block,
             warp.set_bits: self.locked(warp.set_bits),
             warp.shared_buffer: self.shared_buffer,
             warp.shared_parts: self.shared_parts,

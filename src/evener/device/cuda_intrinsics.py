@@ -373,15 +373,17 @@ def _load_after(typing, array, index):
 
 
 @intrinsic
-def _ask_ahead(typing, array, index):
+def _load_once(typing, array, index):
+    width = array.dtype.bitwidth
+
     def generate(context, builder, sig, args):
         (pointer,) = _operands(context, builder, sig, args)
-        kind = ir.FunctionType(ir.VoidType(), [ir.IntType(64)])
-        code = ir.InlineAsm(kind, "prefetch.L2 [$0];", "l", side_effect=True)
-        builder.call(code, [builder.ptrtoint(pointer, ir.IntType(64))])
-        return context.get_dummy_value()
+        kind = ir.FunctionType(ir.IntType(width), [ir.IntType(64)])
+        text = f"ld.L1::no_allocate.b{width} $0, [$1];"
+        code = ir.InlineAsm(kind, text, "=r,l" if width == 32 else "=l,l")
+        return builder.call(code, [builder.ptrtoint(pointer, ir.IntType(64))])
 
-    return signature(types.none, array, index), generate
+    return signature(array.dtype, array, index), generate
 
 
 @overload(warp.arrive)
@@ -402,12 +404,9 @@ def _overload_load_after(array, index):
     return lambda array, index: _load_after(array, index)
 
 
-@overload(warp.ask_ahead)
-def _overload_ask_ahead(array, index):
-    def ask_ahead(array, index):
-        _ask_ahead(array, index)
-
-    return ask_ahead
+@overload(warp.load_once)
+def _overload_load_once(array, index):
+    return lambda array, index: _load_once(array, index)
 
 
 @intrinsic

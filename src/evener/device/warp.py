@@ -96,8 +96,9 @@ def load_after(array: Any, index: Any) -> Any:
     return array[index]
 
 
-def ask_ahead(array: Any, index: Any) -> None:
-    """Have an element brought nearer that will be read soon; nothing waits for it."""
+def load_once(array: Any, index: Any) -> Any:
+    """Read an element that will not be read again soon: it takes no room near the threads."""
+    return array[index]
 
 
 def shared_buffer(like: Any) -> Any:
@@ -117,13 +118,7 @@ def cycles() -> int:
 
 @compiled(allocates=False)
 def barrier(sync):
-    """Wait until all threads of the grid are here, and see what each has written."""
-    meet(sync, announce(sync))
-
-
-@compiled(allocates=False)
-def announce(sync):
-    """The first half of a barrier: tell the grid that this block is here; returns for `meet`.
+    """Wait until all threads of the grid are here, and see what each has written.
 
     Blocks add one each to a word, the first block what is missing to its top bit: when that bit
     turns, all have arrived (as CUDA's cooperative groups do it). It cannot turn before this block
@@ -138,13 +133,6 @@ def announce(sync):
         if block() == 0:
             share = _TOP - (num_blocks() - 1)
         arrive(sync, 0, np.uint32(share))
-    return before
-
-
-@compiled(allocates=False)
-def meet(sync, before):
-    """The second half of a barrier: wait for the other blocks."""
-    if thread_of_block() == 0:
         while (before ^ load_after(sync, 0)) & _TOP_BIT == 0:
             pass
     sync_block()

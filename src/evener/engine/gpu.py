@@ -167,12 +167,13 @@ def _plan(
 def _only_gathers(job: Job) -> bool:
     """Whether all that a program does with edges is to gather over all vertices, in a loop."""
     stages = list(walk(job.declaration.loop))
-    on_edges = [stage for stage in stages if isinstance(stage, Advance | Gather | Edges)]
+    gathers = [stage for stage in stages if isinstance(stage, Gather)]
     return (
-        all(isinstance(stage, Gather) and stage.over_all for stage in on_edges)
+        len(gathers) > 0
+        and all(stage.over_all for stage in gathers)
+        and not any(isinstance(stage, Advance | Edges) for stage in stages)
         and any(isinstance(stage, Repeat) for stage in stages)
-        and (not job.graph.directed or all(stage.along == "in" for stage in on_edges))
-        and len(on_edges) > 0
+        and (not job.graph.directed or all(stage.along == "in" for stage in gathers))
     )
 
 

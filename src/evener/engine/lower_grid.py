@@ -210,11 +210,12 @@ class _GridWriter(_Writer):
             f"done, own = gather(team, totals_of, {into}, {f}, {combine}, "
             f"f_{stage.apply}, neutral_of_{number}, {own}, t, u, keep_{number}, reduce_{number}, "
             f"({neutrals}0,), {self.source(stage)}, {self.next}, totals[{number}], "
-            f"parts[{number}], {at_once}, {keeps}, pieces)"
+            f"parts[{number}], {at_once}, {keeps}, {len(fused) > 0}, pieces)"
         )
         for i, other in enumerate(fused):
             self.put(f"reduce_block(team, combine_{other.op}, own[{i}], partial_{scalars[i]})")
-        self.put("barrier(sync)")
+        if fused:
+            self.put("barrier(sync)")
         for name in second:
             self.put(f"field_{name}, copy_{name} = copy_{name}, field_{name}")
             self.put(f"moved_{name} = not moved_{name}")

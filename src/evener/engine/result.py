@@ -72,7 +72,9 @@ class Result:
         self._declaration: Declaration | None = None  # of the program that ran
         self.graph = graph
         self.stats: dict[str, Any] = stats if stats is not None else {}
-        self.trace = trace or Trace(name, str(self.stats.get("device", "?")), [])
+        if trace is None:  # its length, hence whether it is true, is not known yet
+            trace = Trace(name, str(self.stats.get("device", "?")), [])
+        self.trace = trace
 
     @classmethod
     def _of(cls, job: Job, reasons: list[str]) -> Result:

@@ -73,9 +73,8 @@ def take(team, sink, held, emits, v):
 
 @compiled(allocates=False)
 def done(team, sink, held):
-    """Flush what the warp holds; returns how much that was."""
+    """Flush what the warp holds."""
     flush(team, held, 0, sink.queue, sink.info, SIZE)
-    return held
 
 
 @compiled(allocates=False)

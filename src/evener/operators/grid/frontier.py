@@ -173,12 +173,6 @@ def flush(team, held, region, queue, counter, word):
 
 
 @compiled(allocates=False)
-def waiting(team):
-    """The vertex of this lane in the first half of its warp's buffer, flushed or not."""
-    return team.buffer[np.uint64((thread_of_block() >> 5) * BUFFER + team.lane)]
-
-
-@compiled(allocates=False)
 def has_bit(bits, v):
     """Whether a vertex is in a set of bits."""
     return (bits[np.uint64(v) >> np.uint64(5)] >> (np.uint32(v) & _U31)) & _U1 != 0

@@ -10,22 +10,25 @@ from __future__ import annotations
 import numpy as np
 
 from evener.device import atomic, compiled
-from evener.device.warp import ballot, barrier, count_bits
+from evener.device.warp import ballot, barrier, count_bits, lowest_bit
 from evener.operators.advance import always
 from evener.operators.grid.frontier import SIZE, append, flush, member, to_queue
 from evener.operators.schedules.common import (
     PIECE_WORDS,
+    SMALL_PIECE,
     along,
     look_up,
     num_pieces,
-    piece_of,
     put_off,
     together,
 )
 from evener.operators.schedules.dynamic import next_tiles, tile_size
 
 ALL_NEIGHBOURS = np.int64(1) << np.int64(62)
-GATHER_PIECE = 512  # edges of a piece: where vertices are sorted, 32 long lists are side by side
+# Edges of a piece. Where vertices are sorted 32 long lists are side by side, and one warp takes
+# them one after the other: it must not take longer than all others together.
+GATHER_PIECE, LARGE_PIECE = 256, 512
+LARGE = 1 << 14  # edges for each warp, from which pieces are large
 
 _U1 = np.uint64(1)
 
@@ -33,20 +36,24 @@ _U1 = np.uint64(1)
 @compiled(allocates=False)
 def gather(
     team, totals_of, into, f, combine, apply, neutral, skips, t, u, keep, reduce, own, current,
-    following, totals, parts, at_once, keeps, pieces,
+    following, totals, parts, at_once, keeps, more_follows, pieces,
 ):  # fmt: skip
-    """One stage but for the last barrier; returns the calls by this thread, and ``own``.
+    """One stage; returns the calls by this thread, and ``own``.
 
     ``neutral`` has the dtype of totals. ``skips``: a vertex without in-edges is passed over, as the
     combination has no neutral value. ``at_once``: a total is applied when it is made, with the
     state ``u``, in which fields that others still read are second copies; ``keep`` brings a
-    vertex of those up to date. ``reduce`` adds the vertex to ``own``.
+    vertex of those up to date. ``reduce`` adds the vertex to ``own``. ``more_follows``: the caller
+    has something to add before the last barrier, which is then its own.
     """
     to_queue(team, current)
     size = current.info[SIZE]
     width = tile_size(team, size)
     tiles = (size + width - 1) // width
-    piece = min(piece_of(team, size), GATHER_PIECE)
+    piece, longest = SMALL_PIECE, 2 * SMALL_PIECE
+    if size > 16 * team.warps:
+        large = len(into.indices) > LARGE * team.warps
+        piece, longest = (LARGE_PIECE, 2 * LARGE_PIECE) if large else (GATHER_PIECE, GATHER_PIECE)
     held, kept, calls = np.int64(0), np.int64(0), np.int64(0)
     tile, end = team.rank, team.rank + 1
     while tile < tiles:
@@ -56,7 +63,7 @@ def gather(
         v, start, degree = look_up(into, current, i, size, always, 0, ALL_NEIGHBOURS, t)
         calls += degree
         is_bare = degree == 0
-        degree = put_off(team, pieces, v, start, degree, piece)
+        degree = put_off(team, pieces, v, start, degree, piece, longest)
         ready = i < size and (degree > 0 or (is_bare and not skips))
         total = totals_of(team, into, f, combine, neutral, t, v, start, degree, parts)
         joins = False
@@ -77,7 +84,9 @@ def gather(
         tile, end = next_tiles(team, tile, end, tiles)
     if keeps:
         flush(team, held, 0, following.queue, following.info, SIZE)
-        held = np.int64(0)
+    elif team.lane == 0 and kept > 0:
+        atomic.add(following.info, SIZE, kept)
+    kept = np.int64(0)
     barrier(team.sync)
     count = num_pieces(team, pieces)
     if count > 0:
@@ -94,6 +103,8 @@ def gather(
         kept += _apply_all(team, into, apply, skips, t, current, size, following, totals, keeps)
     if not keeps and team.lane == 0 and kept > 0:
         atomic.add(following.info, SIZE, kept)
+    if not more_follows and (count > 0 or not at_once):
+        barrier(team.sync)
     return calls, own
 
 
@@ -116,11 +127,20 @@ def _finish_pieces(
     """Combine the totals of each list's pieces; returns how many vertices were kept, and own."""
     kind = parts.dtype.type
     held, kept = np.int64(0), np.int64(0)
-    for i in range(team.rank, count, team.warps):
+    base, mask, first = team.rank * 32, np.uint32(0), np.int64(0)
+    while True:
+        while mask == 0 and base < count:  # look for the first piece of a list, 32 at a time
+            first = base
+            at = base + team.lane
+            heads = at < count and pieces[np.uint64(at * PIECE_WORDS + 3)] > 0
+            mask = ballot(heads)
+            base += team.threads
+        if mask == 0:
+            break
+        i = first + lowest_bit(mask)
+        mask &= mask - np.uint32(1)
         place = np.uint64(i * PIECE_WORDS)
         many = pieces[place + np.uint64(3)]
-        if many == 0:
-            continue
         v = following.queue.dtype.type(pieces[place])
         total, has = neutral, False
         for k in range(team.lane, many, 32):

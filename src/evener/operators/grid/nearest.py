@@ -15,7 +15,7 @@ import numpy as np
 from evener.device import atomic, compiled
 from evener.device.warp import barrier, shuffle_xor
 from evener.operators.advance import always
-from evener.operators.grid.advance import ALL_NEIGHBOURS
+from evener.operators.grid.advance import ALL_NEIGHBOURS, FREE
 from evener.operators.grid.frontier import (
     SIZE,
     append,
@@ -52,6 +52,7 @@ class Sorted(NamedTuple):
     field: np.ndarray
     inverse: float
     bucket: int
+    looks: bool
 
 
 @compiled(allocates=False)
@@ -63,15 +64,18 @@ def bucket_of(value, inverse):
 
 @compiled(allocates=False)
 def take(team, sink, held, emits, v):
-    """Near or far, each vertex once."""
+    """Near or far, each vertex once.
+
+    In a large frontier a look at the mark spares most atomics; in a small one it only takes time.
+    """
     near, far = False, False
     if emits:
         at = np.uint64(v)
         if bucket_of(sink.field[at], sink.inverse) <= sink.bucket:
             mark = np.uint32(sink.stamp)
-            if sink.marks[at] != mark:
+            if not sink.looks or sink.marks[at] != mark:
                 near = atomic.exchange(sink.marks, at, mark) != mark
-        elif sink.in_far[at] == 0:
+        elif not sink.looks or sink.in_far[at] == 0:
             far = atomic.exchange(sink.in_far, at, np.uint32(1)) == 0
     some = append(team, held & _HELD, 0, sink.near, sink.info, SIZE, near, v)
     more = append(team, held >> 8, 1, sink.far, sink.shared, sink.word, far, v)
@@ -80,10 +84,9 @@ def take(team, sink, held, emits, v):
 
 @compiled(allocates=False)
 def done(team, sink, held):
-    """Flush what the warp holds; returns how many of it are near."""
+    """Flush what the warp holds."""
     flush(team, held & _HELD, 0, sink.near, sink.info, SIZE)
     flush(team, held >> 8, 1, sink.far, sink.shared, sink.word)
-    return held & _HELD
 
 
 @compiled(allocates=False)
@@ -140,7 +143,7 @@ def nearest(
             following = fresh(team, following, infos, made)
             sink = Sorted(
                 following.queue, following.info, far, shared, PILE + APART - which, marks, stamp,
-                in_far, field, inverse, bucket,
+                in_far, field, inverse, bucket, current.info[SIZE] > FREE * team.warps,
             )  # fmt: skip
             calls += visit(
                 team, out, current, always, 0, ALL_NEIGHBOURS, f, where, s, take, done, sink,

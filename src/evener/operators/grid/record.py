@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from evener.device import atomic, compiled
-from evener.device.warp import ballot, block, cycles, thread_of_block
+from evener.device.warp import ballot, block, count_bits, cycles, thread_of_block
 from evener.operators.frontier import QUEUE
 from evener.operators.grid.advance import sum_of_warp
 from evener.operators.grid.frontier import FORM, INFO_WORDS, SIZE, TURNS, member, to_queue
@@ -16,6 +16,7 @@ from evener.operators.grid.frontier import FORM, INFO_WORDS, SIZE, TURNS, member
 # supersteps, calls, how it ended.
 TRACE_WORDS = 6
 FUSED, VISITED, STATUS = 1, 4, 5
+FEW_LANES = 4  # whose numbers are not worth a sum over the warp, which takes as long as a barrier
 
 
 class Kept(NamedTuple):
@@ -30,10 +31,12 @@ def note(team, trace, row, step, members, calls, pulled, clock):
     """Write a row of the trace, if there is room: superstep, frontier, pulled, cycles, calls."""
     at = (row + 1) * TRACE_WORDS
     if at + TRACE_WORDS <= len(trace):
-        if ballot(calls > 0) != 0:
+        some = ballot(calls > 0)
+        if count_bits(some) > FEW_LANES:
             calls = sum_of_warp(calls)
-            if team.lane == 0:
-                atomic.add(trace, at + 4, calls)
+            some = np.uint32(1)
+        if (some >> np.uint32(team.lane)) & np.uint32(1) != 0:
+            atomic.add(trace, at + 4, calls)
         if team.thread == 0:
             trace[at] = step
             trace[at + 1] = members

@@ -4,8 +4,7 @@ A schedule is a function ``visit(team, out, current, wanted, first, last, f, whe
 sink, pieces)``: it calls ``f`` for the neighbours from ``first`` to ``last`` in the list of each
 vertex of the frontier ``current`` that is ``wanted``, if ``where`` holds at the neighbour, ends
 with a barrier, and returns the calls by this thread. After each round all lanes of a warp hand
-what they found to ``take(team, sink, held, emits, v)``; ``done`` has the last word, and tells how
-many vertices, the last ones that the warp emitted, are still in its buffer.
+what they found to ``take(team, sink, held, emits, v)``; ``done`` has the last word.
 
 A list much longer than others would keep one warp busy while all wait. It is cut into pieces that
 the whole grid works off after the barrier: a vertex, its first edge and the one after its last.
@@ -16,17 +15,8 @@ from __future__ import annotations
 import numpy as np
 
 from evener.device import atomic, compiled
-from evener.device.warp import (
-    announce,
-    ask_ahead,
-    ballot,
-    barrier,
-    meet,
-    shuffle,
-    shuffle_up,
-    shuffle_xor,
-)
-from evener.operators.grid.frontier import PIECES, SIZE, member, waiting, work
+from evener.device.warp import ballot, barrier, load_once, shuffle, shuffle_up, shuffle_xor
+from evener.operators.grid.frontier import PIECES, SIZE, member, work
 
 PIECE = 2048  # edges of a piece; lists of more than two are cut
 SMALL_PIECE = 128  # while the frontier is small, so that there is something for every warp
@@ -36,7 +26,7 @@ ROOM = 1 << 18  # pieces that there is room for at least; see `room_for_pieces`
 
 def room_for_pieces(num_arcs: int, piece: int = PIECE) -> int:
     """How many pieces there is room for: all of this size; lists beyond are not cut."""
-    return min(num_arcs // (SMALL_PIECE // 2), max(num_arcs // (piece * 2 // 3), ROOM)) + 1
+    return min(num_arcs // (SMALL_PIECE // 2), max(num_arcs // (piece // 2), ROOM)) + 1
 
 
 @compiled(allocates=False)
@@ -118,11 +108,11 @@ def owner_of(ends, k):
 
 
 @compiled(allocates=False)
-def put_off(team, pieces, u, start, degree, piece):
-    """Cut the lists of lanes that have long ones; their degree is then 0."""
-    if ballot(degree > 2 * piece) == 0:
+def put_off(team, pieces, u, start, degree, piece, longest):
+    """Cut the lists of lanes that have more than the longest one; their degree is then 0."""
+    if ballot(degree > longest) == 0:
         return degree
-    count = (degree + piece - 1) // piece if degree > 2 * piece else np.int64(0)
+    count = (degree + piece - 1) // piece if degree > longest else np.int64(0)
     ends = scan(team, count)
     total = np.int64(shuffle(ends, 31))
     at = np.int64(0)
@@ -151,19 +141,10 @@ def put_off(team, pieces, u, start, degree, piece):
 
 
 @compiled(allocates=False)
-def end_visit(team, out, done, sink, held):
-    """The barrier that ends a visit without pieces.
-
-    While the other blocks are waited for, the lists of vertices that this warp has just emitted
-    are asked for: after the barrier somebody will want them at once.
-    """
-    kept = done(team, sink, held)
-    before = announce(team.sync)
-    if team.lane < kept:
-        start = np.uint64(out.indptr[np.uint64(waiting(team))])
-        if start < len(out.indices):
-            ask_ahead(out.indices, start)
-    meet(team.sync, before)
+def end_visit(team, done, sink, held):
+    """The barrier that ends a visit without pieces."""
+    done(team, sink, held)
+    barrier(team.sync)
 
 
 @compiled(allocates=False)
@@ -175,7 +156,7 @@ def num_pieces(team, pieces):
 @compiled(allocates=False)
 def finish(team, out, f, where, s, take, done, sink, held, pieces):
     """The barrier that ends a visit, and before another one the pieces, if there are any."""
-    end_visit(team, out, done, sink, held)
+    end_visit(team, done, sink, held)
     count = num_pieces(team, pieces)
     if count > 0:
         held = np.int64(0)
@@ -195,6 +176,14 @@ def size_of(current):
 
 
 @compiled(allocates=False)
+def neighbour(into, e, apart):
+    """The other end of an edge; one that lanes read side by side need not be kept near."""
+    if apart > 1:
+        return load_once(into.indices, np.uint64(e))
+    return into.indices[np.uint64(e)]
+
+
+@compiled(allocates=False)
 def add_four(into, f, combine, t, v, e, apart, stop, total, has, parts):
     """The total and up to four more edges, ``apart`` from each other, the first of which exists.
 
@@ -204,8 +193,8 @@ def add_four(into, f, combine, t, v, e, apart, stop, total, has, parts):
     kind = parts.dtype.type
     final = stop - 1
     e1, e2, e3 = min(e + apart, final), min(e + 2 * apart, final), min(e + 3 * apart, final)
-    u0, u1 = into.indices[np.uint64(e)], into.indices[np.uint64(e1)]
-    u2, u3 = into.indices[np.uint64(e2)], into.indices[np.uint64(e3)]
+    u0, u1 = neighbour(into, e, apart), neighbour(into, e1, apart)
+    u2, u3 = neighbour(into, e2, apart), neighbour(into, e3, apart)
     a = kind(f(u0, v, np.uint64(e), t))
     b = kind(f(u1, v, np.uint64(e1), t))
     c = kind(f(u2, v, np.uint64(e2), t))

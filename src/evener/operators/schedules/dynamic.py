@@ -14,6 +14,7 @@ from evener.device import compiled
 from evener.device.warp import ballot, lowest_bit, shuffle
 from evener.operators.grid.frontier import claim
 from evener.operators.schedules.common import (
+    SMALL_PIECE,
     along,
     finish,
     look_up,
@@ -21,13 +22,16 @@ from evener.operators.schedules.common import (
     put_off,
     run_along,
     size_of,
+    step,
     total_of_few,
     totals_of_groups,
     visit_short,
 )
 
 WIDE = 64
-GROUP = 8  # lanes for one short list of a gather
+GROUP = 8  # lanes for one short list
+NARROW = 4  # vertices for each warp, a group of lanes each, of a frontier that is that small
+SHORT = 32  # edges up to which a group goes along a list by itself
 SINGLE, ROW = 3, 8  # see `next_tiles`
 FEW = 8  # where no list of a tile is longer, each lane has its own
 
@@ -73,6 +77,10 @@ def next_tiles(team, tile, end, tiles):
 def visit(team, out, current, wanted, first, last, f, where, s, take, done, sink, pieces):
     """Visit the edges of a frontier; see `evener.operators.schedules.common`."""
     size = size_of(current)
+    if size <= NARROW * team.warps:
+        return visit_narrow(
+            team, out, current, size, wanted, first, last, f, where, s, take, done, sink, pieces
+        )
     width = tile_size(team, size)
     tiles = (size + width - 1) // width
     piece = piece_of(team, size)
@@ -84,12 +92,46 @@ def visit(team, out, current, wanted, first, last, f, where, s, take, done, sink
             i = size
         u, start, degree = look_up(out, current, i, size, wanted, first, last, s)
         calls += degree
-        degree = put_off(team, pieces, u, start, degree, piece)
+        degree = put_off(team, pieces, u, start, degree, piece, 2 * piece)
         held = visit_wide(team, out, f, where, s, take, sink, held, u, start, degree)
         if degree >= WIDE:
             degree = np.int64(0)
         held = visit_short(team, out, f, where, s, take, sink, held, u, start, degree)
         tile = next_tile(team, tile, tiles)
+    finish(team, out, f, where, s, take, done, sink, held, pieces)
+    return calls
+
+
+@compiled(allocates=False)
+def visit_narrow(
+    team, out, current, size, wanted, first, last, f, where, s, take, done, sink, pieces
+):  # fmt: skip
+    """A small frontier: a group of lanes for each vertex, so that nothing need be searched for.
+
+    How long a superstep takes is then how long one warp takes, whatever the others do.
+    """
+    seat = team.lane % GROUP
+    calls, held = np.int64(0), np.int64(0)
+    base = team.rank * NARROW
+    if base < size:
+        i = base + team.lane // GROUP
+        u, e, degree = look_up(out, current, i, size, wanted, first, last, s)
+        if seat == 0:
+            calls += degree
+        if ballot(degree > SHORT) == 0:
+            stop = e + degree
+            e += seat
+            while ballot(e < stop) != 0:
+                held = step(team, out, f, where, s, take, sink, held, e < stop, u, e)
+                e += GROUP
+        else:
+            if seat != 0:
+                degree = np.int64(0)
+            degree = put_off(team, pieces, u, e, degree, SMALL_PIECE, 2 * SMALL_PIECE)
+            held = visit_wide(team, out, f, where, s, take, sink, held, u, e, degree)
+            if degree >= WIDE:
+                degree = np.int64(0)
+            held = visit_short(team, out, f, where, s, take, sink, held, u, e, degree)
     finish(team, out, f, where, s, take, done, sink, held, pieces)
     return calls
 

@@ -60,7 +60,7 @@ def visit(team, out, current, wanted, first, last, f, where, s, take, done, sink
             held = step(team, out, f, where, s, take, sink, held, mine < upto, shuffle(u, lane), e)
             k = min(k + 32, upto)
         base += 32
-    end_visit(team, out, done, sink, held)
+    end_visit(team, done, sink, held)
     return calls
 
 

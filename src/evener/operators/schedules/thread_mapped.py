@@ -27,7 +27,7 @@ def visit(team, out, current, wanted, first, last, f, where, s, take, done, sink
             held = step(team, out, f, where, s, take, sink, held, e < stop, u, e)
             e += 1
         base += team.threads
-    end_visit(team, out, done, sink, held)
+    end_visit(team, done, sink, held)
     return calls
 
 

@@ -43,7 +43,7 @@ def of_width(width: int) -> SimpleNamespace:
                 held = step(team, out, f, where, s, take, sink, held, e < stop, u, e)
                 e += width
             base += team.warps * (32 // width)
-        end_visit(team, out, done, sink, held)
+        end_visit(team, done, sink, held)
         return calls
 
     @compiled(allocates=False)

@@ -33,7 +33,7 @@ def visit(team, out, current, wanted, first, last, f, where, s, take, done, sink
         calls += degree
         held = visit_short(team, out, f, where, s, take, sink, held, u, start, degree)
         base += team.threads
-    end_visit(team, out, done, sink, held)
+    end_visit(team, done, sink, held)
     return calls
 
 
