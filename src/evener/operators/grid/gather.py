@@ -28,7 +28,7 @@ ALL_NEIGHBOURS = np.int64(1) << np.int64(62)
 # Edges of a piece. Where vertices are sorted 32 long lists are side by side, and one warp takes
 # them one after the other: it must not take longer than all others together.
 GATHER_PIECE, LARGE_PIECE = 256, 512
-LARGE = 1 << 14  # edges for each warp, from which pieces are large
+LARGE = 1 << 16  # edges for each warp, from which pieces are large
 
 _U1 = np.uint64(1)
 

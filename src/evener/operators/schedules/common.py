@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from evener.device import atomic, compiled
-from evener.device.warp import ballot, barrier, load_once, shuffle, shuffle_up, shuffle_xor
+from evener.device.warp import ballot, barrier, shuffle, shuffle_up, shuffle_xor
 from evener.operators.grid.frontier import PIECES, SIZE, member, work
 
 PIECE = 2048  # edges of a piece; lists of more than two are cut
@@ -176,14 +176,6 @@ def size_of(current):
 
 
 @compiled(allocates=False)
-def neighbour(into, e, apart):
-    """The other end of an edge; one that lanes read side by side need not be kept near."""
-    if apart > 1:
-        return load_once(into.indices, np.uint64(e))
-    return into.indices[np.uint64(e)]
-
-
-@compiled(allocates=False)
 def add_four(into, f, combine, t, v, e, apart, stop, total, has, parts):
     """The total and up to four more edges, ``apart`` from each other, the first of which exists.
 
@@ -193,8 +185,8 @@ def add_four(into, f, combine, t, v, e, apart, stop, total, has, parts):
     kind = parts.dtype.type
     final = stop - 1
     e1, e2, e3 = min(e + apart, final), min(e + 2 * apart, final), min(e + 3 * apart, final)
-    u0, u1 = neighbour(into, e, apart), neighbour(into, e1, apart)
-    u2, u3 = neighbour(into, e2, apart), neighbour(into, e3, apart)
+    u0, u1 = into.indices[np.uint64(e)], into.indices[np.uint64(e1)]
+    u2, u3 = into.indices[np.uint64(e2)], into.indices[np.uint64(e3)]
     a = kind(f(u0, v, np.uint64(e), t))
     b = kind(f(u1, v, np.uint64(e1), t))
     c = kind(f(u2, v, np.uint64(e2), t))
