@@ -285,6 +285,11 @@ def _driver() -> Any:
     return ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
 
 
+def allocate(nbytes: int) -> Any:
+    """Memory of the current GPU, from the pool; its address is ``ptr``."""
+    return library().cuda.alloc(nbytes)
+
+
 def upload(address: int, array: np.ndarray, stream: Any = None) -> None:
     """Copy an array to the current GPU, in the order of its stream."""
     cuda = library().cuda

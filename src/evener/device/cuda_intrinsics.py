@@ -372,20 +372,6 @@ def _load_after(typing, array, index):
     return signature(array.dtype, array, index), _load("ld.acquire.gpu.u32 $0, [$1];")
 
 
-@intrinsic
-def _load_once(typing, array, index):
-    width = array.dtype.bitwidth
-
-    def generate(context, builder, sig, args):
-        (pointer,) = _operands(context, builder, sig, args)
-        kind = ir.FunctionType(ir.IntType(width), [ir.IntType(64)])
-        text = f"ld.L1::no_allocate.b{width} $0, [$1];"
-        code = ir.InlineAsm(kind, text, "=r,l" if width == 32 else "=l,l")
-        return builder.call(code, [builder.ptrtoint(pointer, ir.IntType(64))])
-
-    return signature(array.dtype, array, index), generate
-
-
 @overload(warp.arrive)
 def _overload_arrive(array, index, value):
     def arrive(array, index, value):
@@ -402,11 +388,6 @@ def _overload_load_now(array, index):
 @overload(warp.load_after)
 def _overload_load_after(array, index):
     return lambda array, index: _load_after(array, index)
-
-
-@overload(warp.load_once)
-def _overload_load_once(array, index):
-    return lambda array, index: _load_once(array, index)
 
 
 @intrinsic

@@ -96,11 +96,6 @@ def load_after(array: Any, index: Any) -> Any:
     return array[index]
 
 
-def load_once(array: Any, index: Any) -> Any:
-    """Read an element that will not be read again soon: it takes no room near the threads."""
-    return array[index]
-
-
 def shared_buffer(like: Any) -> Any:
     """Memory that the threads of a block share: `BUFFER` items for each warp."""
     return np.empty(BUFFER * BLOCK // WARP, like.dtype)

@@ -378,8 +378,8 @@ def _run(job: Job, launch: _Launch, device_arrays: bool) -> int:
     """Run a kernel; returns how it ended, and if that was well the job has all it found."""
     library = device.library()
     fixed = {name for name, field in job.declaration.fields.items() if field.replicated}
-    cleared = library.cuda.alloc(launch.sizes[memory.CLEARED])
-    scratch = library.cuda.alloc(launch.sizes[memory.SCRATCH])
+    cleared = device.allocate(launch.sizes[memory.CLEARED])
+    scratch = device.allocate(launch.sizes[memory.SCRATCH])
     device.clear(cleared.ptr, launch.sizes[memory.CLEARED])
     pools, members = first_frontier(job, launch.at)
     given = np.concatenate([pools.view(np.uint8).ravel(), members.view(np.uint8)])
