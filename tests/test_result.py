@@ -231,9 +231,9 @@ def test_empty_trace(tmp_path):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("cpu+cuda:0", "no sets of other devices than python"),
+        ("cpu+cuda:0", "no sets but of CPUs, or of python alone"),
         ("cuda:x", "there is no device 'cuda:x'"),
-        ("cpu+cpu", "no sets of other devices than python"),
+        ("cpu+python", "no sets but of CPUs, or of python alone"),
         ("gpu", "there is no device 'gpu'"),
         ("cpu:0", "there is no device 'cpu:0'"),
         ("cpu:x", "there is no device 'cpu:x'"),
@@ -314,7 +314,7 @@ def test_auto_without_a_compiler(monkeypatch):
         ({"memory_limit": 10}, r"needs about .* bytes\) on .*, and memory_limit allows 10 B"),
         ({"preallocate": True}, "preallocate=True is not in this version"),
         ({"device_arrays": True}, "device_arrays is for a GPU; leave it out"),
-        ({"exchange": "all"}, "exchange='all' is not in this version"),
+        ({"exchange": "all"}, "exchange='all' needs a device set"),
         ({"direction": "up"}, "direction is 'up'; it must be one of"),
         ({"partition": "random"}, "partition='random' needs a device set"),
         ({"partition": "rand", "device": "python+python"}, "there is no partitioner 'rand'"),

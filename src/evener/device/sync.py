@@ -21,6 +21,7 @@ from evener.device.compile import compiled
 ARRIVED, GENERATION, NEXT, CANCEL, STOP = 0, 8, 16, 24, 32
 WORDS = 40
 
+ABORT = 2  # as CANCEL: a thread is gone, so nobody waits for it at a barrier any more
 SPINS = 4000  # looks before a waiting thread gives way; some 60 microseconds
 YIELDS = 200  # times it gives way before it sleeps
 
@@ -81,11 +82,19 @@ def barrier(sync, threads):
             looks += 1
             if looks < SPINS:
                 pause()
+            elif load(sync, CANCEL) == ABORT:
+                return True
             elif looks < SPINS + YIELDS:
                 give_way()
             else:
                 doze()
     return sync[STOP] != 0
+
+
+def abort(sync: np.ndarray) -> None:
+    """Let threads that wait for one that is gone leave their barriers, now and from now on."""
+    sync[CANCEL] = ABORT
+    sync[STOP] = ABORT
 
 
 @compiled(allocates=False)

@@ -22,7 +22,7 @@ from evener import progress
 from evener.device import atomic
 from evener.device.compile import Compiled
 from evener.device.limits import num_cores
-from evener.device.sync import CANCEL
+from evener.device.sync import CANCEL, abort
 from evener.errors import EvenerError
 
 _POLL_SECONDS = 0.05  # how often a waiting caller looks for Ctrl-C and reports progress
@@ -171,6 +171,44 @@ def run_together(worker: Compiled, threads: int, sync: np.ndarray, *args: Any) -
             concurrent.futures.wait(running)
             raise
     return max(bool(future.result()) for future in running)  # all of them: one may have raised
+
+
+def most_threads() -> int:
+    """How many threads can run one kernel together."""
+    return _executor()._max_workers
+
+
+def run_teams(
+    worker: Compiled, teams: list[tuple[int, np.ndarray, tuple[Any, ...]]], world: np.ndarray
+) -> list[list[int]]:
+    """Run a worker on several teams at once, which meet each other at the barriers of ``world``.
+
+    A team is a number of threads, the words they share, and further arguments. Returns what each
+    thread of each team returned. A thread that raises, or returns less than 0, is gone: the others
+    are let go at once.
+    """
+    with _together:
+        pool = _executor()
+        teams_running = [
+            [pool.submit(worker, t, threads, sync, *args) for t in range(threads)]
+            for threads, sync, args in teams
+        ]
+        running = [future for team in teams_running for future in team]
+        try:
+            waiting: Any = running
+            while waiting:
+                done, waiting = concurrent.futures.wait(
+                    waiting, _POLL_SECONDS, concurrent.futures.FIRST_COMPLETED
+                )
+                if any(future.exception() or future.result() < 0 for future in done):
+                    for sync in (world, *(team[1] for team in teams)):
+                        abort(sync)
+                progress.report(0, 0)
+        except BaseException:
+            world[CANCEL] = 1
+            concurrent.futures.wait(running)
+            raise
+    return [[future.result() for future in team] for team in teams_running]
 
 
 def _alone(worker: Compiled, sync: np.ndarray, *args: Any) -> Any:

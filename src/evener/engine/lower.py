@@ -97,6 +97,8 @@ def pulls(d: Declaration, direction: str) -> bool:
 
 
 class _Writer(Loops):
+    signature: tuple[str, ...] = SIGNATURE
+
     def __init__(self, job: Job, direction: str, state: Any):
         self.job, self.d, self.direction = job, job.declaration, direction
         self.lines: list[str] = []
@@ -120,7 +122,7 @@ class _Writer(Loops):
             "gather": gather_module.gather, "gather_at_once": gather_module.gather_at_once,
             "gather_all": gather_module.gather_all, "sum_up": gather_module.sum_up,
             "settle": gather_module.settle, "reduce": vertices_module.reduce,
-            "edges": vertices_module.edges, "next_stamp": next_stamp, "note": note,
+            "edges": vertices_module.edges, "next_stamp": advance_module.next_stamp, "note": note,
             **{name: getattr(edge_module, name) for name in EDGE_OPERATORS},
             **{name: getattr(record_module, name) for name in RECORD_OPERATORS},
             "join": buckets_module.join, "pick": buckets_module.pick,
@@ -151,7 +153,7 @@ class _Writer(Loops):
         self.lines.append("    " * self.indent + line)
 
     def write(self) -> Kernel:
-        for line in _PROLOGUE:
+        for line in self.prologue():
             self.put(line)
         for i, name in enumerate(self.d.scalars):
             dtype = field_dtype(self.d.scalars[name].dtype, self.job.graph)
@@ -176,10 +178,24 @@ class _Writer(Loops):
             self.put(f"partial_{name}[8 * thread] = scalar_{name}")
         self.put("trace[0, 5 + thread] = visited")
         self.put("if thread == 0: trace[0, 1] = fused")
-        self.put("return False")
-        text = f"def worker({', '.join(SIGNATURE)}):\n" + "\n".join(self.lines) + "\n"
+        self.put(f"return {self.outcome()}")
+        text = f"def worker({', '.join(self.signature)}):\n" + "\n".join(self.lines) + "\n"
         self.kernel.text, self.kernel.names = text, self.names
         return self.kernel
+
+    def prologue(self) -> tuple[str, ...]:
+        """What the names in a kernel stand for."""
+        return _PROLOGUE
+
+    def outcome(self) -> str:
+        """What a kernel returns at its end."""
+        return "False"
+
+    def before(self, stage: Stage) -> None:
+        """What stands before a stage that is no loop."""
+
+    def after(self, stage: Stage) -> None:
+        """What stands behind a stage that is no loop."""
 
     # ---- the state ------------------------------------------------------------------------
 
@@ -222,11 +238,15 @@ class _Writer(Loops):
         for i, stage in enumerate(stages):
             if fused:  # a gather has done it already
                 fused -= 1
-            elif isinstance(stage, Repeat):
+                continue
+            if isinstance(stage, Repeat):
                 self.repeat(stage)
-            elif isinstance(stage, Backwards):
+                continue
+            if isinstance(stage, Backwards):
                 self.backwards(stage)
-            elif isinstance(stage, Advance):
+                continue
+            self.before(stage)
+            if isinstance(stage, Advance):
                 self.advance(stage)
             elif isinstance(stage, Filter | Compute) and stage.on_edges:
                 self.on_edges(stage)
@@ -244,6 +264,7 @@ class _Writer(Loops):
                 self.edges(stage)
             elif isinstance(stage, Reduce):
                 self.reduce(stage)
+            self.after(stage)
 
     def refuse(self, what: str) -> NoReturn:
         raise NotLoweredError(
@@ -444,19 +465,6 @@ _EDGE_PROLOGUE = (
     "edge_spare = EdgeFrontier(c[0], c[1], c[2], mine)",
     "on_edges = False",
 )
-
-
-@compiled(allocates=False)
-def next_stamp(team, marks, stamp):
-    """The mark of the next stage; after 255 of them the marks are cleared."""
-    if stamp < 255:
-        return stamp + 1
-    barrier(team.sync, team.threads)
-    share = (len(marks) + team.threads - 1) // team.threads
-    for v in range(team.thread * share, min((team.thread + 1) * share, len(marks))):
-        marks[v] = 0
-    barrier(team.sync, team.threads)
-    return 1
 
 
 @compiled(allocates=False)

@@ -74,10 +74,7 @@ class Loops:
             self.put("while True:")
             self.indent += 1
             self.ask_limit(stage)
-            if stage.takes_frontier:
-                self.put(f"if {self.size()} == 0: break")
-            elif stage.makes_frontier:
-                self.put(f"if {self.step} > 0 and {self.size()} == 0: break")
+            self.ask_frontier(stage)
             self.put(f"stopped = {self.stop_test(stage)}")
             self.put("if stopped: break")
             self.superstep(stage)
@@ -112,6 +109,13 @@ class Loops:
             self.put("if recorded < 0: return True")
         self.step = outer
 
+    def ask_frontier(self, stage: Repeat) -> None:
+        """End before a superstep without a frontier, if a stage takes it or has made it."""
+        if stage.takes_frontier:
+            self.put(f"if {self.size()} == 0: break")
+        elif stage.makes_frontier:
+            self.put(f"if {self.step} > 0 and {self.size()} == 0: break")
+
     def ask_limit(self, stage: Repeat) -> None:
         """End before a superstep beyond the limit."""
         if stage.max_supersteps is not None:
@@ -127,19 +131,27 @@ class Loops:
         self.put("changed = False")
         self.put(f"members, calls, pulled, clock = {self.size()}, 0, False, cycles()")
         if stage.record and self.replays:
-            if self.has_edges:
-                self.put("if on_edges:")
-                self.put("    recorded = remember_edges(team, edge_current, kept, recorded)")
-                self.put("else:")
-                self.put("    recorded = remember(team, current, kept, recorded)")
-            else:
-                self.put("recorded = remember(team, current, kept, recorded)")
-            self.put("if recorded < 0: break")
+            self.remember()
         self.sequence(stage.stages)
-        self.put(f"note(team, trace, row, {self.step}, members, calls, pulled, clock)")
-        self.put("row += 1")
+        self.note()
         self.put(f"{self.step} += 1")
         self.put("if stopped: break")
+
+    def remember(self) -> None:
+        """Keep the frontier for `backwards`."""
+        if self.has_edges:
+            self.put("if on_edges:")
+            self.put("    recorded = remember_edges(team, edge_current, kept, recorded)")
+            self.put("else:")
+            self.put("    recorded = remember(team, current, kept, recorded)")
+        else:
+            self.put("recorded = remember(team, current, kept, recorded)")
+        self.put("if recorded < 0: break")
+
+    def note(self) -> None:
+        """Write the row of a superstep."""
+        self.put(f"note(team, trace, row, {self.step}, members, calls, pulled, clock)")
+        self.put("row += 1")
 
     # ---- nearest --------------------------------------------------------------------------
 
@@ -233,8 +245,7 @@ class Loops:
         self.in_replay, self.in_place = True, simple
         self.sequence(stage.stages)
         self.in_replay = self.in_place = False
-        self.put(f"note(team, trace, row, {step}, members, calls, pulled, clock)")
-        self.put("row += 1")
+        self.note()
         self.indent -= 1
         self.current, self.next = names
         if not simple:

@@ -19,10 +19,16 @@ from evener.device.team import run_together
 from evener.engine.check_functors import check_functors, compile_kernel, total_dtype
 from evener.engine.job import Job, field_dtype
 from evener.engine.lower import Kernel, lower, pulls
-from evener.engine.rooms import edge_rooms, joined, record_rooms, room, waiting_rooms
+from evener.engine.rooms import (
+    bucket_rooms,
+    edge_rooms,
+    joined,
+    record_rooms,
+    room,
+    waiting_rooms,
+)
 from evener.errors import MemoryBudgetError
 from evener.graph.csr import Graph
-from evener.operators import nearest
 from evener.operators.frontier import ALL, BUFFER, EDGES, FORM, INFO_WORDS, SIZE
 from evener.operators.gather import CHUNK
 from evener.programs.fields import neutral
@@ -30,7 +36,6 @@ from evener.programs.stages import Backwards, Gather, Repeat, walk
 
 TRACE_ROWS = 1 << 14
 OFFERED = ("weight", "id", "degree", "superstep", "num_vertices", "changed")
-_BUCKET_FACTOR = 4  # buckets may hold so many times the arcs at one time
 
 
 def execute(job: Job, threads: int, direction: str = "auto") -> None:
@@ -196,30 +201,12 @@ def _new_scratch(job: Job, plan: _Plan, threads: int) -> tuple[Any, ...]:
         (*totals, np.empty(0)),
         (*copies, np.empty(0)),
         (*sums, np.empty(0)),
-        _buckets(graph, ids, threads if ordered else 0),
+        bucket_rooms(n, graph.num_edges, graph.degrees, ids, threads if ordered else 0),
         record_rooms(n, ids, replays, plan.kernel.has_edges),
         edge_rooms(graph.num_edges, ids, threads, plan.kernel.has_edges),
         waiting_rooms(n, ids, threads, plan.kernel.orders),
         np.zeros((TRACE_ROWS + 1, 5 + threads), np.int64),
     )
-
-
-def _buckets(graph: Graph, ids: np.dtype, threads: int) -> tuple[np.ndarray, ...]:
-    """What `nearest` works with: shared words, the shared bucket, a pool for each thread."""
-    entries = _BUCKET_FACTOR * (graph.num_edges + graph.num_vertices) if threads else 0
-    # Each bucket has one chunk that is not full, and a vertex finds one for each of its arcs.
-    buckets = min(nearest.MAX_BUCKETS, entries)
-    chunks = entries // nearest.CHUNK + buckets + int(graph.degrees.max(initial=0)) + 2
-    words = np.dtype(np.uint64)
-
-    def rows(length: int, dtype: np.dtype) -> np.ndarray:
-        return room(threads * length, dtype).reshape(threads, length)
-
-    return (
-        np.zeros(nearest.SHARED_WORDS, np.int64), room(entries, ids),
-        rows(chunks * nearest.CHUNK, ids), rows(chunks, words), rows(chunks, words),
-        rows(nearest.MAX_BUCKETS, words), rows(nearest.TOP_WORDS, words),
-    )  # fmt: skip
 
 
 def _fronts(n: int, ids: np.dtype, threads: int, replays: bool) -> tuple[np.ndarray, ...]:

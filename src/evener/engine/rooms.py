@@ -7,11 +7,13 @@ import mmap
 import numpy as np
 
 from evener.device import available_memory
+from evener.operators import nearest
 from evener.operators.buckets import NOT_WAITING
 from evener.operators.frontier import BUFFER, INFO_WORDS
 
 _NORESERVE = 0x4000  # Linux: pages that are never touched need no memory
 _SUPERSTEPS = 1 << 26  # that a record may have
+_BUCKET_FACTOR = 4  # buckets may hold so many times the arcs at one time
 _WORD = np.dtype(np.int64)
 
 Arrays = tuple[np.ndarray, ...]
@@ -71,6 +73,24 @@ def waiting_rooms(n: int, ids: np.dtype, threads: int, orders: int) -> tuple:
         for _ in range(orders)
     )  # fmt: skip
     return made or (np.empty(0),)
+
+
+def bucket_rooms(n: int, m: int, degrees: np.ndarray, ids: np.dtype, threads: int) -> Arrays:
+    """What `nearest` works with: shared words, the shared bucket, a pool for each thread."""
+    entries = _BUCKET_FACTOR * (m + n) if threads else 0
+    # Each bucket has one chunk that is not full, and a vertex finds one for each of its arcs.
+    buckets = min(nearest.MAX_BUCKETS, entries)
+    chunks = entries // nearest.CHUNK + buckets + int(degrees.max(initial=0)) + 2
+    words = np.dtype(np.uint64)
+
+    def rows(length: int, dtype: np.dtype) -> np.ndarray:
+        return room(threads * length, dtype).reshape(threads, length)
+
+    return (
+        np.zeros(nearest.SHARED_WORDS, np.int64), room(entries, ids),
+        rows(chunks * nearest.CHUNK, ids), rows(chunks, words), rows(chunks, words),
+        rows(nearest.MAX_BUCKETS, words), rows(nearest.TOP_WORDS, words),
+    )  # fmt: skip
 
 
 def joined(one: Arrays, other: Arrays) -> Arrays:

@@ -20,6 +20,7 @@ from evener.engine.partitioners import parse_partitioner
 from evener.engine.result import Result
 from evener.errors import DeviceError, EvenerError
 from evener.graph.csr import Graph
+from evener.operators.policies import Policy, policy_of
 from evener.programs.program import Program
 
 DIRECTIONS = ("auto", "push", "pull")
@@ -60,7 +61,8 @@ def run(
     device
         ``"python"`` (functors as plain Python), ``"cpu"``, ``"cpu:4"`` (with so many threads),
         ``"cuda"``, ``"cuda:1"`` (a GPU by number), ``"auto"`` (``EVENER_DEVICE`` if it is set,
-        else the fastest), or a set of partitions such as ``"python+python"``.
+        else the fastest), or a set of partitions such as ``"cpu+cpu"``, which share the cores,
+        ``"cpu:1+cpu:3"`` or ``"python+python"``.
     partition
         How a device set divides the vertices: ``"auto"`` or ``"random"``, ``"static"`` (round
         robin), ``"contiguous"`` (ranges with equal edges), ``"biased"`` (random, towards
@@ -68,7 +70,9 @@ def run(
         ``(graph, shares)`` that returns the part of each vertex. Shares and the like follow a
         colon, as in ``"random:shares=2/1"``: see `evener.engine.partitioners.partition`.
     exchange
-        How parts tell each other of changes: ``"refined"``, only what changed.
+        How parts tell each other of changes: ``"refined"``, only what changed;
+        ``"maximal_subset"``, all vertices at the boundary; ``"all"``, whole arrays; or an object
+        with two methods (`evener.operators.policies`).
     direction
         ``"push"`` along out-edges, ``"pull"`` along in-edges, or ``"auto"``.
     schedule
@@ -95,7 +99,6 @@ def run(
     """
     refused = {
         "preallocate": (preallocate, "auto"),
-        "exchange": (exchange, "refined"),
     }  # fmt: skip
     for name, (given, default) in refused.items():
         if given is not default and given != default:
@@ -106,6 +109,9 @@ def run(
     devices, why = choose_devices(device)
     if len(devices) == 1 and partition != "auto":
         raise EvenerError(f"partition={partition!r} needs a device set, such as 'python+python'.")
+    policy = policy_of(exchange)
+    if exchange != "refined" and (len(devices) == 1 or devices[0].kind != "cpu"):
+        raise EvenerError(f"exchange={exchange!r} needs a device set, such as 'cpu+cpu'.")
     on_gpu = {"schedule": schedule != "auto", "device_arrays": device_arrays}
     for name, given in on_gpu.items():
         if given and [one.kind for one in devices] != ["cuda"]:
@@ -130,11 +136,13 @@ def run(
             schedule,
             device_arrays,
             limits,
+            policy,
             asked=device != "auto",
         )
     spent = time.perf_counter() - started
     job.stats["setup_seconds"] = started - began
-    job.stats["run_seconds"] = spent - job.stats.get("compile_seconds", 0.0)
+    before = ("partition_seconds", "compile_seconds")
+    job.stats["run_seconds"] = spent - sum(job.stats.get(name, 0.0) for name in before)
     place = f"{job.declaration.name} ran on {job.stats['device']}: {why}."
     return Result._of(job, [place, *reasons])
 
@@ -147,6 +155,7 @@ def _execute(
     schedule: str = "auto",
     device_arrays: bool = False,
     limits: Sequence[int | None] = (),
+    policy: Policy | None = None,
     *,
     asked: bool = True,
 ) -> list[str]:
@@ -154,6 +163,12 @@ def _execute(
 
     A device that nobody ``asked`` for gives way to the next one where it lacks a stage.
     """
+    if len(devices) > 1 and devices[0].kind == "cpu":
+        from evener.engine.native_parts import run_parts
+
+        assert policy is not None
+        threads = cores_of(devices)
+        return run_parts(job, threads, partition, direction, policy, limits)
     if len(devices) > 1:
         from evener.engine.partitioned import run_partitioned
 
@@ -189,6 +204,21 @@ def _execute(
     return [f"Threads: {only.number or num_threads()}. Direction: {direction}."]
 
 
+def cores_of(devices: list[Device]) -> list[int]:
+    """Threads of each CPU in a set: those without a number share the cores that are left.
+
+    Examples
+    --------
+    >>> from evener.engine.run import Device, cores_of
+    >>> cores_of([Device("cpu", 1), Device("cpu", 3)])
+    [1, 3]
+    """
+    named = sum(one.number or 0 for one in devices)
+    others = sum(one.number is None for one in devices)
+    share = max(1, (num_threads() - named) // max(1, others))
+    return [one.number or share for one in devices]
+
+
 def choose_devices(given: str) -> tuple[list[Device], str]:
     """The devices that a name stands for, and why these.
 
@@ -206,9 +236,10 @@ def choose_devices(given: str) -> tuple[list[Device], str]:
         if name in ("", "auto"):
             name, why = _fastest()
     devices = [_parse(one, name) for one in name.split("+")]
-    if len(devices) > 1 and any(one.kind != "python" for one in devices):
+    kinds = {one.kind for one in devices}
+    if len(devices) > 1 and (len(kinds) > 1 or "cuda" in kinds):
         raise DeviceError(
-            f"device {name!r}: this version has no sets of other devices than python."
+            f"device {name!r}: this version has no sets but of CPUs, or of python alone."
         )
     _require_gpus(devices)
     if any(one.kind == "cpu" for one in devices) and not _has_compiler():

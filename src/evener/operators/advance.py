@@ -95,7 +95,7 @@ def advance(
     empty(team, following)  # all have decided before anything else changes
     if pulls:
         to_bits(team, current, num_vertices)
-        calls = _pull(team, into, alone, where, t, current, following)
+        calls = pull(team, into, alone, where, t, current, following)
     else:
         to_queue(team, current)
         calls = _push(team, out, f, where, s, current, following, marks, stamp, exact)
@@ -160,7 +160,8 @@ def is_new(marks, v, stamp, exact):
 
 
 @compiled(allocates=False)
-def _pull(team, into, f, where, t, current, following):
+def pull(team, into, f, where, t, current, following):
+    """Visit the vertices that are wanted; returns the calls of the functor by this thread."""
     n = len(into.indptr) - 1
     far = len(into.indices) > FAR * n
     found = np.int64(0)
@@ -209,3 +210,16 @@ def fill_all(team, frontier, num_vertices, num_arcs):
         frontier.info[SIZE] = num_vertices
         frontier.info[EDGES] = num_arcs
     barrier(team.sync, team.threads)
+
+
+@compiled(allocates=False)
+def next_stamp(team, marks, stamp):
+    """The mark of the next stage; after 255 of them the marks are cleared."""
+    if stamp < 255:
+        return stamp + 1
+    barrier(team.sync, team.threads)
+    share = (len(marks) + team.threads - 1) // team.threads
+    for v in range(team.thread * share, min((team.thread + 1) * share, len(marks))):
+        marks[v] = 0
+    barrier(team.sync, team.threads)
+    return 1

@@ -48,15 +48,30 @@ def pick(team, waiting, later, chosen, buckets, field, delta, partial):
 
     A vertex whose value fell without its being emitted again was settled in an earlier bucket.
     """
+    nearest = nearest_waiting(team, waiting, buckets, partial)
+    take(team, waiting, later, chosen, buckets, field, delta, nearest)
+
+
+@compiled(allocates=False)
+def nearest_waiting(team, waiting, buckets, partial):
+    """The nearest bucket in which something waits."""
     size = waiting.info[SIZE]
     share = (size + team.threads - 1) // team.threads
     nearest = NOT_WAITING
     for i in range(team.thread * share, min((team.thread + 1) * share, size)):
         nearest = min(nearest, buckets[waiting.queue[np.uint64(i)]])
     partial[8 * team.thread] = nearest
-    empty(team, later)
+    barrier(team.sync, team.threads)
     for thread in range(team.threads):
         nearest = min(nearest, partial[8 * thread])
+    return nearest
+
+
+@compiled(allocates=False)
+def take(team, waiting, later, chosen, buckets, field, delta, nearest):
+    """Move one bucket to ``chosen``, and the others to ``later``."""
+    size = waiting.info[SIZE]
+    empty(team, later)
     empty(team, chosen)
     held = 0
     first = claim(team.sync, WORDS)

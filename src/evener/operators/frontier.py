@@ -174,7 +174,7 @@ def to_bits(team, frontier, num_vertices):
                 v = np.uint64(frontier.queue[np.uint64(i)])
                 # A sum sets the bit since no vertex is twice in a queue with exact culling; with
                 # inexact culling it may be, so test first and set atomically.
-                _set_bit(frontier.bits, v)
+                set_bit(frontier.bits, v)
             first = claim(team.sync, 4 * WORDS)
     barrier(team.sync, team.threads)
     if team.thread == 0:
@@ -183,7 +183,8 @@ def to_bits(team, frontier, num_vertices):
 
 
 @compiled(allocates=False)
-def _set_bit(bits, v):
+def set_bit(bits, v):
+    """Set a bit that other threads may be setting the neighbours of."""
     at = v >> _U6
     bit = _U1 << (v & _U63)
     old = bits[at]

@@ -47,7 +47,7 @@ class Pool(NamedTuple):
 
 
 @compiled(allocates=False)
-def _put(pool, bucket, v):
+def put(pool, bucket, v):
     """Add a vertex to a bucket; there is room."""
     chunk = pool.heads[bucket]
     if chunk == _U0 or pool.filled[chunk] == _CHUNK:
@@ -68,7 +68,7 @@ def _put(pool, bucket, v):
 
 
 @compiled(allocates=False)
-def _release(pool, chunk):
+def release(pool, chunk):
     """Give a chunk back; returns the one below it."""
     below = pool.before[chunk]
     pool.before[chunk] = pool.top[FREE]
@@ -77,13 +77,14 @@ def _release(pool, chunk):
 
 
 @compiled(allocates=False)
-def _has_room(pool, arcs):
+def has_room(pool, arcs):
     """Whether there is a chunk for each of so many arcs."""
     return pool.top[USED] + arcs + _U1 < np.uint64(len(pool.filled))
 
 
 @compiled(allocates=False)
-def _bucket(value, inverse):
+def bucket_of(value, inverse):
+    """The bucket of a value."""
     # Values beyond the last bucket share it: the order suffers there, not the result.
     scaled = value * inverse
     return np.uint64(np.int64(scaled)) if scaled < MAX_BUCKETS else np.uint64(MAX_BUCKETS - 1)
@@ -92,24 +93,24 @@ def _bucket(value, inverse):
 @compiled(allocates=False)
 def _advance(pool, out, f, where, s, field, inverse, current, u, shared):
     """Advance one vertex into the buckets; returns the calls of the functor."""
-    if _bucket(field[u], inverse) < current:
+    if bucket_of(field[u], inverse) < current:
         return _U0  # settled in an earlier bucket
     e = np.uint64(out.indptr[u])
     stop = np.uint64(out.indptr[np.uint64(u) + _U1])
     calls = stop - e
-    if not _has_room(pool, calls):
+    if not has_room(pool, calls):
         shared[FULL] = 1
         return _U0
     while e < stop:
         v = out.indices[e]
         if where(v, s) and f(u, v, e, s):
-            _put(pool, max(_bucket(field[v], inverse), current), v)
+            put(pool, max(bucket_of(field[v], inverse), current), v)
         e += _U1
     return calls
 
 
 @compiled(allocates=False)
-def _count(pool, bucket):
+def count(pool, bucket):
     """Vertices in a bucket, counted no further than matters for fusion."""
     total = _U0
     chunk = pool.heads[bucket]
@@ -120,7 +121,7 @@ def _count(pool, bucket):
 
 
 @compiled(allocates=False)
-def _first_bucket(pool, start):
+def first_bucket(pool, start):
     """The nearest bucket from ``start`` on that holds something."""
     bucket = start
     while bucket <= pool.top[HIGHEST]:
@@ -142,12 +143,12 @@ def nearest(team, out, f, where, s, field, inverse, current, shared, queue, pool
     size = current.info[SIZE]
     calls, rounds = _U0, np.int64(0)
     # The first frontier may span buckets: everybody puts a share into buckets of its own.
-    if not _has_room(pool, np.uint64(size)):
+    if not has_room(pool, np.uint64(size)):
         shared[FULL] = 1
         size = 0
     for i in range(team.thread, size, team.threads):
         v = member(current, i)
-        _put(pool, _bucket(field[v], inverse), v)
+        put(pool, bucket_of(field[v], inverse), v)
     if team.thread == 0:
         shared[BUCKET] = shared[BUCKET + 8] = NONE
         shared[TAIL] = shared[TAIL + 8] = 0
@@ -155,7 +156,7 @@ def nearest(team, out, f, where, s, field, inverse, current, shared, queue, pool
     bucket = _U0
     while True:
         turn = 8 * (rounds & 1)
-        atomic.min(shared, BUCKET + turn, _first_bucket(pool, bucket))
+        atomic.min(shared, BUCKET + turn, first_bucket(pool, bucket))
         barrier(team.sync, team.threads)
         if shared[BUCKET + turn] == NONE:
             break
@@ -173,7 +174,7 @@ def nearest(team, out, f, where, s, field, inverse, current, shared, queue, pool
             while taken < filled:
                 queue[at + taken] = pool.vertices[start + taken]
                 taken += _U1
-            chunk = _release(pool, chunk)
+            chunk = release(pool, chunk)
         if team.thread == 0:  # the words of the next round; nobody looks at them now
             shared[BUCKET + 8 - turn] = NONE
             shared[TAIL + 8 - turn] = 0
@@ -189,7 +190,7 @@ def nearest(team, out, f, where, s, field, inverse, current, shared, queue, pool
                 u = queue[np.uint64(i)]
                 calls += _advance(pool, out, f, where, s, field, inverse, bucket, u, shared)
             first = claim(team.sync, amount)
-        while pool.heads[bucket] != _U0 and _count(pool, bucket) < np.uint64(FUSED):
+        while pool.heads[bucket] != _U0 and count(pool, bucket) < np.uint64(FUSED):
             chunk = pool.heads[bucket]
             pool.heads[bucket] = _U0
             while chunk != _U0:
@@ -199,7 +200,7 @@ def nearest(team, out, f, where, s, field, inverse, current, shared, queue, pool
                     u = pool.vertices[at]
                     calls += _advance(pool, out, f, where, s, field, inverse, bucket, u, shared)
                     at += _U1
-                chunk = _release(pool, chunk)
+                chunk = release(pool, chunk)
         rounds += 1
     barrier(team.sync, team.threads)
     if team.thread == 0:

@@ -1,0 +1,210 @@
+"""The small functions that operators of exchange are given, as text: copying and merging."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from evener.device import compiled
+from evener.programs.fields import neutral
+from evener.programs.program import Declaration
+
+SLOT = "np.uint64(p) * np.uint64(length) + i"  # of an element of a replicated field
+BETTER = {"min": "<", "max": ">"}
+
+
+class Texts:
+    """Writes the functions that operators of exchange are given, for fields in a given order."""
+
+    def __init__(self, d: Declaration, fields: list[str], shadowed: list[str], zeroed: set[str]):
+        self.d, self.fields, self.shadowed, self.zeroed = d, fields, shadowed, zeroed
+
+    def value(self, name: str, at: str) -> str:
+        """The value of a field in a slot."""
+        return f"values[{self.fields.index(name)}][{at}]"
+
+    def old(self, name: str, at: str = "g") -> str:
+        """What it was before the stage."""
+        return f"olds[{self.shadowed.index(name)}][{at}]"
+
+    def copy(self, broadcast: tuple[str, ...]) -> str:
+        """``copy(values, olds, slot, g, home)``: a ghost takes the values of its owner."""
+        lines = ["new = False"]
+        for name in broadcast:
+            lines += [
+                f"x = {self.value(name, 'home')}",
+                f"if {self.value(name, 'slot')} != x:",
+                "    new = True",
+                f"    {self.value(name, 'slot')} = x",
+            ]
+            if name in self.shadowed:
+                lines.append(f"{self.old(name)} = x")
+        lines += [f"{self.value(name, 'slot')} = 0" for name in sorted(self.zeroed)]
+        return _function("copy(values, olds, slot, g, home)", [*lines, "return new"])
+
+    def differs(self, name: str) -> str:
+        """Whether a stage has changed a ghost."""
+        if name in self.zeroed:
+            return f"{self.value(name, 'slot')} != 0"
+        return f"{self.value(name, 'slot')} != {self.old(name)}"
+
+    def is_changed(self, groups: dict[str, tuple[str, ...]]) -> str:
+        """``is_changed(values, olds, slot, g)``."""
+        tests = [self.differs(name) for group in groups.items() for name in (group[0], *group[1])]
+        return _function(
+            "is_changed(values, olds, slot, g)", [f"return {' or '.join(tests) or 'False'}"]
+        )
+
+    def merge(self, groups: dict[str, tuple[str, ...]], dtypes: dict[str, np.dtype]) -> str:
+        """``merge(values, olds, home, slot, g)``: bring what a ghost has to its owner."""
+        lines: list[str] = []
+        for leader, followers in groups.items():
+            mine = {name: self.value(name, "home") for name in (leader, *followers)}
+            theirs = {name: self.value(name, "slot") for name in (leader, *followers)}
+            added = {
+                name: theirs[name] if name in self.zeroed else f"{theirs[name]} - {self.old(name)}"
+                for name in (leader, *followers)
+            }
+            tests = " or ".join(self.differs(name) for name in (leader, *followers))
+            lines.append(f"if {tests}:")
+            sent = {
+                name: "True" if self.d.fields[name].merge == "sum"
+                else f"{self.differs(name)} or {self.differs(leader)}"
+                for name in followers
+            }  # fmt: skip
+            lines += _indent(received(self.d, leader, followers, mine, theirs, added, sent, dtypes))
+        return _function("merge(values, olds, home, slot, g)", lines or ["pass"])
+
+    def merge_emitted(self, leader: str, followers: tuple[str, ...]) -> str:
+        """``merge(values, home, slot)`` of a field whose ghosts may be stale."""
+        better = BETTER[str(self.d.fields[leader].merge)]
+        lines = [
+            f"if {self.value(leader, 'slot')} {better} {self.value(leader, 'home')}:",
+            *(
+                f"    {self.value(name, 'home')} = {self.value(name, 'slot')}"
+                for name in (leader, *followers)
+            ),
+            "    return True",
+            "return False",
+        ]
+        return _function("merge(values, home, slot)", lines)
+
+    def differ(self) -> str:
+        """``differ(values, olds, first, last, at)``: elements of a copy that are not the old ones.
+
+        It is simple enough for vector instructions.
+        """
+        lines = []
+        for i in range(len(self.fields)):
+            lines.append(f"mine_{i} = values[{i}][at + first : at + last]")
+            lines.append(f"old_{i} = olds[{i}][first:last]")
+        tests = " | ".join(f"(mine_{i}[i] != old_{i}[i])" for i in range(len(self.fields)))
+        lines += ["found = 0", "for i in range(last - first):", f"    found += {tests}"]
+        return _function("differ(values, olds, first, last, at)", [*lines, "return found"])
+
+    def unite(self, followers: tuple[str, ...], dtypes: dict[str, np.dtype]) -> str:
+        """``merge(values, olds, first, last, length, parts)``: one value for all copies.
+
+        The first change of an element replaces it: a part may have raised a minimum on purpose.
+        """
+        head = "merge(values, olds, first, last, length, parts)"
+        leader = next(name for name in self.fields if name not in followers)
+        if followers:
+            lines = ["for k in range(first, last):", "    i = np.uint64(k)"]
+            return _function(head, lines + _indent(self._unite(leader, followers, dtypes)))
+        merge = self.d.fields[leader].merge
+        both = {"min": "min(a, b)", "max": "max(a, b)"}.get(str(merge), "b")
+        chosen = f"b if a == c else (a if b == c else {both})"
+        if merge == "sum":
+            chosen = "a + (b - c)"
+        return _function(head, [
+            "n = last - first",
+            "old, result = olds[0][first:last], values[0][first:last]",
+            "for p in range(1, parts):",
+            "    theirs = values[0][p * length + first : p * length + last]",
+            "    for i in range(n):",
+            "        a, b, c = result[i], theirs[i], old[i]",
+            f"        result[i] = {chosen}",
+            "for p in range(1, parts):",
+            "    theirs = values[0][p * length + first : p * length + last]",
+            "    for i in range(n):",
+            "        theirs[i] = result[i]",
+            "for i in range(n):",
+            "    old[i] = result[i]",
+        ])  # fmt: skip
+
+    def _unite(
+        self, leader: str, followers: tuple[str, ...], dtypes: dict[str, np.dtype]
+    ) -> list[str]:
+        names = (leader, *followers)
+        mine = {name: f"r_{name}" for name in names}
+        theirs = {name: self.value(name, SLOT) for name in names}
+        differs = {name: f"{theirs[name]} != o_{name}" for name in names}
+        added = {name: f"{theirs[name]} - o_{name}" for name in names}
+        lines = [f"o_{name} = r_{name} = {self.old(name, 'i')}" for name in names]
+        lines += ["for p in range(parts):", f"    if {' or '.join(differs.values())}:"]
+        sent = {
+            name: "True" if self.d.fields[name].merge == "sum"
+            else f"{differs[name]} or {differs[leader]}"
+            for name in followers
+        }  # fmt: skip
+        told = received(self.d, leader, followers, mine, theirs, added, sent, dtypes)
+        lines += _indent(_indent(told))
+        for name in names:
+            lines.append(f"{self.old(name, 'i')} = r_{name}")
+            lines.append("for p in range(parts):")
+            lines.append(f"    {self.value(name, SLOT)} = r_{name}")
+        return lines
+
+
+def received(
+    d: Declaration, leader: str, followers: tuple[str, ...], mine: dict[str, str],
+    theirs: dict[str, str], added: dict[str, str], sent: dict[str, str],
+    dtypes: dict[str, np.dtype],
+) -> list[str]:  # fmt: skip
+    """The lines that merge a message into the slots of a vertex."""
+    if not followers:
+        return merged(d, leader, mine[leader], theirs[leader], added[leader])
+    better = BETTER[str(d.fields[leader].merge)]
+    lines = [f"best = {mine[leader]}", f"if {theirs[leader]} {better} best:"]
+    lines.append(f"    {mine[leader]} = {theirs[leader]}")
+    for name in followers:
+        merge = d.fields[name].merge
+        if merge is not None:
+            lines.append(f"    {mine[name]} = {_literal(neutral(merge, dtypes[name]))}")
+    lines.append(f"if {theirs[leader]} == {mine[leader]}:")
+    for name in followers:
+        lines.append(f"    if {sent[name]}:")
+        lines += _indent(_indent(merged(d, name, mine[name], theirs[name], added[name])))
+    return lines
+
+
+def merged(d: Declaration, name: str, mine: str, theirs: str, added: str) -> list[str]:
+    """The lines that merge one value into another."""
+    merge = d.fields[name].merge
+    if merge in BETTER:
+        return [f"if {theirs} {BETTER[merge]} {mine}:", f"    {mine} = {theirs}"]
+    return [f"{mine} += {added}" if merge == "sum" else f"{mine} = {theirs}"]
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, float) and np.isinf(value):
+        return "np.inf" if value > 0 else "-np.inf"
+    return repr(value)
+
+
+def _indent(lines: list[str]) -> list[str]:
+    return ["    " + line for line in lines]
+
+
+def _function(head: str, lines: list[str]) -> str:
+    return f"def {head}:\n" + "\n".join(_indent(lines)) + "\n"
+
+
+def made(text: str) -> Any:
+    """The compiled function of a text."""
+    scope: dict[str, Any] = {"np": np, "__name__": __name__}
+    exec(compile(text, "<evener exchange>", "exec"), scope)
+    name = text[len("def ") : text.index("(")]
+    return compiled(scope[name], allocates=False)

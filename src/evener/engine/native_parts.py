@@ -1,0 +1,359 @@
+"""Device sets of CPU partitions: one compiled kernel, run by a team of threads for each part."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from evener import progress
+from evener.device import require_memory
+from evener.device.states import state_type
+from evener.device.sync import new_sync
+from evener.device.team import most_threads, run_teams
+from evener.engine.check_functors import check_functors, compile_kernel, total_dtype
+from evener.engine.job import Job, field_dtype
+from evener.engine.lower import pulls
+from evener.engine.lower_parts import PartsKernel, lower_parts
+from evener.engine.memory import require_parts
+from evener.engine.native import OFFERED, TRACE_ROWS, _functors, _Names, _unsigned, _worker
+from evener.engine.partitioners import partition as assign
+from evener.engine.parts import Part, Parts, divide
+from evener.engine.rooms import (
+    bucket_rooms,
+    edge_rooms,
+    joined,
+    record_rooms,
+    room,
+    waiting_rooms,
+)
+from evener.errors import DeviceError, MemoryBudgetError
+from evener.operators import exchange
+from evener.operators.frontier import ALL, BUFFER, EDGES, FORM, INFO_WORDS, SIZE
+from evener.operators.gather import CHUNK
+from evener.operators.policies import Policy
+from evener.programs.fields import neutral
+from evener.programs.stages import Backwards, Edges, Gather, walk
+
+fault: tuple[int, int] | None = None  # tests have a part fail at a superstep
+
+
+def run_parts(
+    job: Job,
+    threads: list[int],
+    partition: Any,
+    direction: str,
+    policy: Policy,
+    limits: Sequence[int | None] = (),
+) -> list[str]:
+    """Divide the graph and run a job over its parts; returns what there is to say about it."""
+    k, began = len(threads), time.perf_counter()
+    part_of = assign(job.graph, partition, [count / sum(threads) for count in threads])
+    if limits:
+        devices = [f"cpu:{count}" for count in threads]
+        require_parts(job.declaration, job.graph, part_of, limits, devices, direction)
+    assigning = time.perf_counter() - began
+    execute_parts(job, threads, part_of, policy, direction)
+    job.stats["partition_seconds"] = job.stats.get("partition_seconds", 0.0) + assigning
+    name = partition if isinstance(partition, str) else getattr(partition, "__name__", "given")
+    told = [" + ".join(f"{n:,}" for n in job.stats.get(what, ())) for what in ("owned", "ghosts")]
+    return [
+        f"Partition: {'random' if name == 'auto' else name}, {k} parts with {told[0] or 'no'} "
+        f"vertices and {told[1] or 'no'} ghosts.",
+        f"Threads: {' + '.join(map(str, threads))}. Direction: {direction}.",
+    ]
+
+
+def execute_parts(
+    job: Job, threads: list[int], part_of: np.ndarray, policy: Policy, direction: str = "auto"
+) -> None:
+    """Run a job over parts with so many threads each, changing its fields in place."""
+    d = job.declaration
+    job.stats.update(supersteps=0, edges=0, threads=threads)
+    for name, scalar in d.scalars.items():
+        dtype = field_dtype(scalar.dtype, job.graph)
+        job.scalars[name] = dtype.type(neutral(scalar.merge, dtype))
+    if sum(threads) > most_threads():
+        raise DeviceError(
+            f"{len(threads)} partitions need {sum(threads)} threads that run at once; at most "
+            f"{most_threads()} can: name fewer, or 'cpu:1' for each."
+        )
+    if job.graph.num_vertices == 0:
+        return
+    began = time.perf_counter()
+    slices = any(isinstance(s, Edges) and s.neighbours is not None for s in walk(d.loop))
+    parts = divide(job.graph, part_of, len(threads), pulls=pulls(d, direction), in_order=slices)
+    job.stats["partition_seconds"] = time.perf_counter() - began
+    began = time.perf_counter()
+    run = _Run(job, parts, threads, policy, direction)
+    job.stats["compile_seconds"] = time.perf_counter() - began
+    started = time.perf_counter()
+    run.go()
+    run.collect(time.perf_counter() - started)
+
+
+class _Run:
+    """The arrays of all parts, and the kernel over them."""
+
+    def __init__(self, job: Job, parts: Parts, threads: list[int], policy: Policy, direction: str):
+        self.job, self.d, self.parts, self.threads = job, job.declaration, parts, threads
+        self.policy, self.sync = policy, new_sync()
+        self.fields = {name: self._spread(name) for name in self.d.fields}
+        self.kernel = self._lower(direction)
+        key = (job.program, policy.measure, tuple(str(d) for d in self._total_dtypes()))
+        self.worker = _worker(self.kernel.text, key, _Names(self.kernel.names))
+        self._share(direction)
+        self.teams = [
+            (count, new_sync(), self._arguments(p, count)) for p, count in enumerate(threads)
+        ]
+        count, sync, arguments = self.teams[0]
+        examples = (0, count, sync, *arguments)
+        job.stats["from_cache"] = self.worker.find_for(*examples)
+        if not job.stats["from_cache"]:
+            with progress.task(f"compiling {self.d.name} for {len(threads)} parts"):
+                check_functors(self.d, _functors(job, self.kernel), *self._examples())
+                compile_kernel(self.d, self.worker, *examples)
+
+    def _spread(self, name: str) -> np.ndarray:
+        """A field in the slots of all parts, or as often as there are parts."""
+        values = self.job.fields[name]
+        if self.d.fields[name].replicated:
+            return np.tile(values, len(self.threads))
+        return np.concatenate([values[part.ids] for part in self.parts.parts])
+
+    def _of(self, array: np.ndarray, p: int, name: str) -> np.ndarray:
+        """What one part has of a field."""
+        n = self.job.graph.num_vertices
+        if self.d.fields[name].replicated:
+            return array[p * n : (p + 1) * n]
+        return array[self.parts.bases[p] : self.parts.bases[p + 1]]
+
+    def _lower(self, direction: str) -> PartsKernel:
+        state = state_type((*self.d.fields, *self.d.params, *self.d.scalars, *OFFERED))
+        kernel = lower_parts(self.job, direction, state, self.policy.measure, fault)
+        for number, stage in enumerate(kernel.gathers):
+            functors = _functors(self.job, kernel)
+            dtype = total_dtype(self.d, functors, stage, *self._examples())
+            kernel.names[f"neutral_of_{number}"] = dtype.type(
+                0 if stage.combine_is_functor else neutral(stage.combine, dtype)
+            )
+        return kernel
+
+    def _total_dtypes(self) -> list[np.dtype]:
+        names = self.kernel.names
+        return [names[f"neutral_of_{i}"].dtype for i in range(len(self.kernel.gathers))]
+
+    def _examples(self) -> tuple[np.generic, Any]:
+        """A vertex and a state, of the types that functors get in the kernel."""
+        job, part = self.job, self.parts.parts[0]
+        state = state_type((*self.d.fields, *self.d.params, *self.d.scalars, *OFFERED))(
+            *self.fields.values(), *job.params.values(), *job.scalars.values(),
+            self._weights(part.out), part.ids, job.graph.degrees, 0, job.graph.num_vertices, False,
+        )  # fmt: skip
+        return _unsigned(part.out[1])[:0].dtype.type(0), state
+
+    def _weights(self, lists: tuple[np.ndarray, ...]) -> np.ndarray:
+        return lists[2] if self.d.uses_weights else np.empty(0, np.int32)
+
+    # ---- what all parts share -------------------------------------------------------------
+
+    def _share(self, direction: str) -> None:
+        """Arrays that all parts see."""
+        k, slots = len(self.threads), int(self.parts.bases[-1])
+        graph, total = self.job.graph, sum(self.threads)
+        ghosts = len(self.parts.home)
+        self.copies = {name: np.empty_like(self.fields[name]) for name in self.kernel.copied}
+        self.olds = tuple(
+            np.empty(ghosts, self.fields[name].dtype) for name in self.kernel.shadowed
+        )
+        self.united = tuple(self.job.fields[name].copy() for name in self.kernel.united)
+        self.agreed = tuple(
+            np.zeros((2, k, 8), field_dtype(scalar.dtype, graph))
+            for scalar in self.d.scalars.values()
+        )
+        ids = _unsigned(graph._indices).dtype
+        words = [(part.held + 63) // 64 if pulls(self.d, direction) else 0
+                 for part in self.parts.parts]  # fmt: skip
+        self.words_from = np.concatenate([[0], np.cumsum(words)]).astype(np.int64)
+        self.marks = np.zeros(slots, np.uint8)
+        self.traffic = np.zeros((3, k, k), np.int64)
+        self.shared = (
+            self.sync, np.zeros((2, k, 8), np.int64), self.parts.bases,
+            np.array([part.owned for part in self.parts.parts], np.int64), self.parts.ghosts,
+            self.parts.home, self.marks, np.empty(ghosts, ids),
+            np.zeros((k, INFO_WORDS), np.int64), np.zeros(self.words_from[-1], np.uint64),
+            self.words_from, np.zeros(k * k, np.int64), np.zeros((total, max(k, 8)), np.int64),
+            self.traffic,
+        )  # fmt: skip
+
+    # ---- what one part has ----------------------------------------------------------------
+
+    def _arguments(self, p: int, threads: int) -> tuple[Any, ...]:
+        """All that the kernel of one part works on."""
+        job, d, kernel, part = self.job, self.d, self.kernel, self.parts.parts[p]
+        n, m = part.owned, len(part.out[1])
+        ids = _unsigned(part.out[1]).dtype
+        rows, columns = self._lists(part.out), self._lists(part.into)
+        both: tuple[np.ndarray, ...] = columns
+        stages = list(walk(d.loop))
+        if job.graph.directed and any(isinstance(s, Gather) and s.along == "both" for s in stages):
+            both = joined(columns, rows)
+        replays = any(isinstance(stage, Backwards) for stage in stages)
+        require_memory(n * (2 * ids.itemsize + 1), f"Running {d.name}")
+        totals = tuple(
+            np.empty(n if i in kernel.totals else 0, dtype)
+            for i, dtype in enumerate(self._total_dtypes())
+        )
+        sums = tuple(
+            np.empty(-(-n // CHUNK), field_dtype(d.scalars[name].dtype, job.graph))
+            for name in kernel.summed
+        )
+        partials = tuple(
+            np.zeros(8 * threads, field_dtype(s.dtype, job.graph)) for s in d.scalars.values()
+        )
+        place = np.array(
+            [p, len(self.threads), sum(self.threads), sum(self.threads[:p]),
+             job.graph.num_vertices, job.graph.num_edges, self.policy.number], np.int64,
+        )  # fmt: skip
+        trace = np.zeros((TRACE_ROWS + 1, 5 + threads), np.int64)
+        return (
+            (*rows, *columns, job.graph.degrees[part.ids], part.ids, *both),
+            tuple(self._of(array, p, name) for name, array in self.fields.items()),
+            tuple(job.params.values()),
+            self._fronts(p, part, m, ids, replays),
+            self.marks[self.parts.bases[p] : self.parts.bases[p + 1]],
+            np.empty((threads, BUFFER), ids),
+            (np.zeros(8 * threads, np.uint8), *partials),
+            (*totals, np.empty(0)),
+            (*(self._of(array, p, name) for name, array in self.copies.items()), np.empty(0)),
+            (*sums, np.empty(0)),
+            bucket_rooms(n, m + len(self.parts.home), job.graph.degrees, ids,
+                         threads if kernel.fuses else 0),
+            record_rooms(n, ids, replays, kernel.has_edges),
+            edge_rooms(m, ids, threads, kernel.has_edges),
+            waiting_rooms(n, ids, threads, kernel.orders),
+            trace,
+            (place, *self.shared, np.empty((threads, BUFFER), ids),
+             np.zeros((TRACE_ROWS + 1, 3), np.int64)),
+            tuple(self.fields.values()),
+            (*self.copies.values(), np.empty(0)),
+            (*self.olds, np.empty(0)),
+            (*self.united, np.empty(0)),
+            (*self.agreed, np.empty(0)),
+        )  # fmt: skip
+
+    def _lists(self, lists: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
+        return _unsigned(lists[0]), _unsigned(lists[1]), self._weights(lists)
+
+    def _fronts(
+        self, p: int, part: Part, m: int, ids: np.dtype, replays: bool
+    ) -> tuple[np.ndarray, ...]:
+        """Two frontiers, everyone, and for `backwards` one more, as on one device."""
+        n, words = part.owned, (part.owned + 63) // 64
+        first, everyone = np.zeros(INFO_WORDS, np.int64), np.zeros(INFO_WORDS, np.int64)
+        everyone[[SIZE, FORM, EDGES]] = n, ALL, m
+        queue = room(n, ids)
+        if self.job.frontier is None:
+            first[:] = everyone
+        else:
+            mine = np.flatnonzero(np.isin(part.ids[:n], self.job.frontier, assume_unique=True))
+            queue[: len(mine)] = mine
+            degrees = self.job.graph.degrees[part.ids[mine]]
+            first[[SIZE, EDGES]] = len(mine), degrees.sum()
+
+        def bits(wanted: bool = True) -> np.ndarray:
+            return np.zeros(words if wanted else 0, np.uint64)
+
+        def info() -> np.ndarray:
+            return np.zeros(INFO_WORDS, np.int64)
+
+        return (
+            queue, bits(), first, room(n, ids), bits(), info(), bits(), everyone,
+            room(n if replays else 0, ids), bits(replays), info(), bits(replays), info(),
+        )  # fmt: skip
+
+    # ---- running --------------------------------------------------------------------------
+
+    def go(self) -> None:
+        """Run all parts; the first that fails fails the run."""
+        returned = run_teams(self.worker, self.teams, self.sync)
+        for p, codes in enumerate(returned):
+            if min(codes) < 0:
+                raise DeviceError(f"partition {p} on cpu:{self.threads[p]} failed, so the run did.")
+        if any(code == exchange.FULL for codes in returned for code in codes):
+            raise MemoryBudgetError(
+                f"{self.d.name} keeps more vertices in recorded frontiers than fit into memory; "
+                "limit its supersteps, or use a smaller graph."
+            )
+
+    def collect(self, seconds: float) -> None:
+        """Bring fields, scalars, stats and the trace home."""
+        job = self.job
+        for name, whole in job.fields.items():
+            for p, part in enumerate(self.parts.parts):
+                mine = self._of(self.fields[name], p, name)
+                if self.d.fields[name].replicated:
+                    whole[:] = mine
+                    break
+                whole[part.ids[: part.owned]] = mine[: part.owned]
+        arguments = [team[2] for team in self.teams]
+        for name, partial in zip(self.d.scalars, arguments[0][6][1:], strict=True):
+            job.scalars[name] = partial[0]
+        traces, rows = [a[14] for a in arguments], [a[15][-1] for a in arguments]
+        taken = int(traces[0][0, 0])
+        sent, useful, whole_bytes = (int(part.sum()) for part in self.traffic)
+        job.stats.update(
+            supersteps=taken + int(traces[0][0, 1]),
+            edges=sum(int(trace[0, 5:].sum()) for trace in traces),
+            owned=[part.owned for part in self.parts.parts],
+            ghosts=[part.held - part.owned for part in self.parts.parts],
+            bytes_sent=sent, bytes_useful=useful, bytes_of_all=whole_bytes,
+            memory=self._memory(),
+        )  # fmt: skip
+        kept = min(taken, TRACE_ROWS)
+        cut = [trace[1 : kept + 1].copy() for trace in traces]
+        unit = seconds / max(1, int(max(part[0, 0] for part in rows)))
+        told = []
+        for part in rows:
+            start = np.zeros((1, 3), np.int64)
+            told.append(np.diff(np.concatenate([start, part[1 : kept + 1]]), axis=0))
+        job.make_trace = lambda: _rows(cut, told, unit)
+
+    def _memory(self) -> list[int]:
+        """Bytes that each part took: lists and tables, fields, what was written of the rooms."""
+        k = len(self.threads)
+        found = []
+        for p, part in enumerate(self.parts.parts):
+            fields = sum(
+                self._of(array, p, name).nbytes
+                for name, array in [*self.fields.items(), *self.copies.items()]
+            )
+            ghosts = int(self.parts.ghosts[p, k] - self.parts.ghosts[p, 0])
+            tables = ghosts * (self.parts.home.itemsize + sum(old.itemsize for old in self.olds))
+            united = sum(old.nbytes for old in self.united) // k
+            fronts = part.owned * (2 * part.out[1].itemsize + 1) + ghosts * part.out[1].itemsize
+            found.append(self.parts.nbytes[p] + fields + tables + united + fronts)
+        return found
+
+
+def _rows(traces: list[np.ndarray], told: list[np.ndarray], unit: float) -> list[dict[str, Any]]:
+    """A row for each superstep, with lists of one entry for each part."""
+    made = []
+    for i in range(len(traces[0])):
+        calls = [int(trace[i, 5:].sum()) for trace in traces]
+        talking = [float(part[i, 0]) * unit for part in told]
+        spent = [float(trace[i, 4]) * unit for trace in traces]
+        made.append({
+            "superstep": int(traces[0][i, 0]),
+            "frontier": sum(int(trace[i, 1]) for trace in traces),
+            "edges": sum(calls),
+            "direction": "pull" if traces[0][i, 3] else "push",
+            "seconds": max(spent),
+            "compute_seconds": [max(0.0, a - b) for a, b in zip(spent, talking, strict=True)],
+            "communication_seconds": talking,
+            "bytes": sum(int(part[i, 1]) for part in told),
+            "useful_bytes": sum(int(part[i, 2]) for part in told),
+        })  # fmt: skip
+    return made

@@ -1,0 +1,369 @@
+"""What the parts of a graph tell each other inside one kernel: everybody meets, then reads.
+
+Parts on one machine share its memory, so nothing is packed: an owner reads the ghosts of the
+others, and a ghost its owner, between two barriers of all threads. The fields of all parts lie in
+one array; a *slot* is a place in it (`evener.engine.parts`). Owners only write owned slots, and
+whoever copies only ghosts, so no two threads write the same slot and all order is fixed: by part,
+then by vertex.
+
+What would travel between devices that share no memory is counted link by link, in the form that
+the exchange policy chooses (`evener.operators.policies`).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from evener.device import atomic, compiled
+from evener.device.sync import CANCEL, barrier
+from evener.operators.advance import is_new
+from evener.operators.frontier import (
+    ALL,
+    BITS,
+    FORM,
+    SIZE,
+    append,
+    flush,
+    has_bit,
+    member,
+    set_bit,
+)
+from evener.operators.record import remember, remember_edges
+
+SENT, USEFUL, WHOLE = 0, 1, 2  # of World.traffic: bytes sent, of those that changed, of policy all
+BLOCK = 1024  # elements of replicated fields that are compared at a time
+FULL = 3  # as CANCEL: a record has no room left
+
+_U6, _U63 = np.uint64(6), np.uint64(63)
+
+
+class World(NamedTuple):
+    """What a thread knows of all parts; see `evener.engine.parts` for bases, ghosts and home."""
+
+    part: int
+    parts: int
+    threads: int  # of all parts together
+    first: int  # number among them of the first thread of this part
+    sync: np.ndarray
+    words: np.ndarray  # [turn, part, 8]: what is being agreed on
+    bases: np.ndarray
+    owned: np.ndarray
+    ghosts: np.ndarray
+    home: np.ndarray
+    marks: np.ndarray  # of all slots
+    box: np.ndarray  # emitted ghosts of all parts, each part from the number of its first ghost on
+    boxed: np.ndarray  # [part, words of a frontier]
+    bits: np.ndarray  # members of the frontier in all parts, ghosts included, as a pull needs them
+    words_from: np.ndarray  # the first word of each part there
+    counts: np.ndarray  # [receiver * parts + sender]: values of this exchange that changed
+    tally: np.ndarray  # [thread, sender]: the same by thread
+    traffic: np.ndarray  # [which, receiver, sender]
+    policy: int
+    measure: Any  # bytes of a message, a function of `evener.operators.policies`
+
+
+@compiled(allocates=False)
+def meet(world):
+    """Wait for all threads of all parts; returns whether the run is to stop."""
+    return barrier(world.sync, world.threads)
+
+
+@compiled(allocates=False)
+def census(team, world, turn, size):
+    """The sum of a number over all parts.
+
+    Turns alternate between 0 and 1: who is ahead writes where nobody reads any more.
+    """
+    if team.thread == 0:
+        world.words[turn, world.part, 0] = size
+    meet(world)
+    total = np.int64(0)
+    for p in range(world.parts):
+        total += world.words[turn, p, 0]
+    return total
+
+
+@compiled(allocates=False)
+def census_of_arcs(team, world, turn, size, arcs):
+    """The sums of two numbers over all parts."""
+    if team.thread == 0:
+        world.words[turn, world.part, 1] = arcs
+    total = census(team, world, turn, size)
+    arcs = np.int64(0)
+    for p in range(world.parts):
+        arcs += world.words[turn, p, 1]
+    return total, arcs
+
+
+@compiled(allocates=False)
+def least(team, world, turn, value):
+    """The least of a number over all parts."""
+    if team.thread == 0:
+        world.words[turn, world.part, 0] = value
+    meet(world)
+    for p in range(world.parts):
+        value = min(value, world.words[turn, p, 0])
+    return value
+
+
+@compiled(allocates=False)
+def agree(team, world, turn, combine, neutral, own, words):
+    """Combine the values of all parts, in their order."""
+    if team.thread == 0:
+        words[turn, world.part, 0] = own
+    meet(world)
+    total = neutral
+    for p in range(world.parts):
+        total = combine(total, words[turn, p, 0])
+    return total
+
+
+@compiled(allocates=False)
+def stretch_of(thread, threads, first, last):
+    """The share of a thread."""
+    share = (last - first + threads - 1) // threads
+    begin = min(first + thread * share, last)
+    return begin, min(begin + share, last)
+
+
+@compiled(allocates=False)
+def account(team, world, owners_tell, width, flagged):
+    """Add what travelled to this part; ``owners_tell`` says in which direction."""
+    if team.thread != 0:
+        return
+    me = world.part
+    for q in range(world.parts):
+        changed = world.counts[me * world.parts + q]
+        world.counts[me * world.parts + q] = 0
+        if q == me:
+            continue
+        ghosts = world.ghosts[me, q + 1] - world.ghosts[me, q]
+        owner = q
+        if not owners_tell:
+            ghosts = world.ghosts[q, me + 1] - world.ghosts[q, me]
+            owner = me
+        tell(world, me, q, owners_tell, changed, ghosts, world.owned[owner], width, flagged)
+
+
+@compiled(allocates=False)
+def tell(world, me, q, owners_tell, changed, ghosts, owned, width, flagged):
+    """Count one message."""
+    if ghosts == 0:
+        return
+    sent = world.measure(world.policy, owners_tell, changed, ghosts, owned, width, flagged)
+    world.traffic[SENT, me, q] += sent
+    world.traffic[USEFUL, me, q] += changed * width
+    world.traffic[WHOLE, me, q] += (owned if owners_tell else ghosts) * width
+
+
+# ---- from owners to ghosts ------------------------------------------------------------------
+
+
+@compiled(allocates=False)
+def broadcast(team, world, copy, values, olds, width):
+    """Give all ghosts of this part the values of their owners.
+
+    ``copy(values, olds, slot, ghost, home)`` says whether one of them is new.
+    """
+    meet(world)
+    me = world.part
+    slots = world.bases[me] + world.owned[me] - world.ghosts[me, 0]
+    for q in range(world.parts):
+        first, last = stretch_of(
+            team.thread, team.threads, world.ghosts[me, q], world.ghosts[me, q + 1]
+        )
+        changed = np.int64(0)
+        for g in range(first, last):
+            if copy(values, olds, np.uint64(slots + g), np.uint64(g), np.uint64(world.home[g])):
+                changed += 1
+        if changed > 0:
+            atomic.add(world.counts, me * world.parts + q, changed)
+    meet(world)
+    account(team, world, True, width, False)
+
+
+@compiled(allocates=False)
+def spread(team, world, current, members, copy, values, olds, width):
+    """Make bits of the frontier in which ghosts stand for their owners, and give those of them
+    that are in it the values of their owners."""
+    me = world.part
+    owned, n = world.owned[me], world.owned[me] + world.ghosts[me, -1] - world.ghosts[me, 0]
+    form = current.info[FORM]
+    first, last = stretch_of(team.thread, team.threads, 0, (n + 63) // 64)
+    for w in range(first, last):
+        word = np.uint64(0)
+        if form == ALL and w < owned // 64:
+            word = ~word
+        elif form == ALL and w == owned // 64:
+            word = (np.uint64(1) << np.uint64(owned % 64)) - np.uint64(1)
+        elif form == BITS and w < len(current.bits):
+            word = current.bits[w]
+        members[w] = word
+    barrier(team.sync, team.threads)
+    if form != ALL and form != BITS:
+        size = current.info[SIZE]
+        first, last = stretch_of(team.thread, team.threads, 0, size)
+        for i in range(first, last):
+            set_bit(members, np.uint64(member(current, i)))
+    meet(world)
+    slots = world.bases[me] + owned - world.ghosts[me, 0]
+    for q in range(world.parts):
+        theirs = np.uint64(64 * world.words_from[q]) - np.uint64(world.bases[q])
+        first, last = stretch_of(
+            team.thread, team.threads, world.ghosts[me, q], world.ghosts[me, q + 1]
+        )
+        changed = np.int64(0)
+        for g in range(first, last):
+            home = np.uint64(world.home[g])
+            if has_bit(world.bits, home + theirs):
+                copy(values, olds, np.uint64(slots + g), np.uint64(g), home)
+                set_bit(members, np.uint64(owned + g - world.ghosts[me, 0]))
+                changed += 1
+        if changed > 0:
+            atomic.add(world.counts, me * world.parts + q, changed)
+    meet(world)
+    account(team, world, True, width, True)
+
+
+# ---- from ghosts to owners ------------------------------------------------------------------
+
+
+@compiled(allocates=False)
+def collect(team, world, is_changed, merge, values, olds, width, emits, stamp, following):
+    """Merge what the other parts wrote to their ghosts of this part's vertices.
+
+    ``is_changed(values, olds, slot, ghost)`` finds what a stage wrote, ``merge(values, olds, home,
+    slot, ghost)`` brings it home. A ghost that bears the mark of this stage was emitted: with
+    ``emits`` its owner joins the frontier.
+    """
+    meet(world)
+    me = world.part
+    held = 0
+    for q in range(world.parts):
+        if q != me:
+            slots = world.bases[q] + world.owned[q] - world.ghosts[q, 0]
+            first, last = stretch_of(
+                team.thread, team.threads, world.ghosts[q, me], world.ghosts[q, me + 1]
+            )
+            changed = np.int64(0)
+            for i in range(first, last):
+                slot, g, home = np.uint64(slots + i), np.uint64(i), np.uint64(world.home[i])
+                wrote = is_changed(values, olds, slot, g)
+                if wrote:
+                    merge(values, olds, home, slot, g)
+                if emits and world.marks[slot] == stamp:
+                    wrote = True
+                    if is_new(world.marks, home, stamp, True):
+                        held = append(team, held, following, np.int64(home) - world.bases[me])
+                if wrote:
+                    changed += 1
+            if changed > 0:
+                atomic.add(world.counts, me * world.parts + q, changed)
+            barrier(team.sync, team.threads)  # the next part may write to the same vertex
+    flush(team, held, following)
+    meet(world)
+    account(team, world, False, width, False)
+
+
+@compiled(allocates=False)
+def deliver(team, world, merge, values, width, stamp, following):
+    """As `collect` where ghosts change exactly if they are emitted: only those are looked at.
+
+    ``merge(values, home, slot)`` says whether the vertex changed; then it joins the frontier.
+    """
+    meet(world)
+    me = world.part
+    held = 0
+    for q in range(world.parts):
+        if q != me:
+            low, high = world.ghosts[q, me], world.ghosts[q, me + 1]
+            numbers = world.ghosts[q, 0] - world.owned[q]
+            first, last = stretch_of(team.thread, team.threads, 0, world.boxed[q, SIZE])
+            changed = np.int64(0)
+            for i in range(first, last):
+                v = np.int64(world.box[world.ghosts[q, 0] + i])
+                if low <= v + numbers < high:
+                    changed += 1
+                    home = np.uint64(world.home[v + numbers])
+                    if merge(values, home, np.uint64(world.bases[q] + v)) and is_new(
+                        world.marks, home, stamp, True
+                    ):
+                        held = append(team, held, following, np.int64(home) - world.bases[me])
+            if changed > 0:
+                atomic.add(world.counts, me * world.parts + q, changed)
+            if world.parts > 2:
+                barrier(team.sync, team.threads)
+    flush(team, held, following)
+    meet(world)
+    account(team, world, False, width, False)
+
+
+# ---- fields that every part holds whole -----------------------------------------------------
+
+
+@compiled(allocates=False)
+def unite(team, world, differ, merge, values, olds, length, width):
+    """Bring all copies of a replicated field to one value; ``olds`` is what they had before.
+
+    ``differ(values, olds, first, last, at)`` counts the elements that the copy from ``at`` on has
+    changed, ``merge(values, olds, first, last, length, parts)`` unites all copies.
+    """
+    meet(world)
+    thread = world.first + team.thread
+    tally = world.tally[thread]
+    tally[:] = 0
+    begin, stop = stretch_of(thread, world.threads, 0, length)
+    for first in range(begin, stop, BLOCK):
+        last = min(first + BLOCK, stop)
+        total = 0
+        for p in range(world.parts):
+            changed = differ(values, olds, first, last, p * length)
+            tally[p] += changed
+            total += changed
+        if total > 0:
+            merge(values, olds, first, last, length, world.parts)
+    meet(world)
+    if team.thread == 0:
+        for q in range(world.parts):
+            if q != world.part:
+                changed = np.int64(0)
+                for t in range(world.threads):
+                    changed += world.tally[t, q]
+                tell(world, world.part, q, True, changed, length, length, width, False)
+    meet(world)
+
+
+# ---- records --------------------------------------------------------------------------------
+
+
+@compiled(allocates=False)
+def remember_apart(team, world, current, record, recorded):
+    """Keep a frontier; where there is no room all parts stop at the next superstep."""
+    kept = remember(team, current, record, recorded)
+    return _keep_in_step(world, kept, recorded)
+
+
+@compiled(allocates=False)
+def remember_edges_apart(team, world, current, record, recorded):
+    """As `remember_apart`, for a frontier of edges."""
+    kept = remember_edges(team, current, record, recorded)
+    return _keep_in_step(world, kept, recorded)
+
+
+@compiled(allocates=False)
+def _keep_in_step(world, kept, recorded):
+    if kept < 0:
+        world.sync[CANCEL] = FULL
+    return recorded + 1
+
+
+@compiled(allocates=False)
+def note_links(team, world, rows, row, talked):
+    """What had been told, and how long that had taken, when a superstep ended."""
+    if team.thread == 0 and row + 1 < len(rows):
+        rows[row + 1, 0] = talked
+        for q in range(world.parts):
+            rows[row + 1, 1] += world.traffic[SENT, world.part, q]
+            rows[row + 1, 2] += world.traffic[USEFUL, world.part, q]

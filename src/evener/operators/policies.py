@@ -1,0 +1,139 @@
+"""Exchange policies: in which form the values of one link between two parts travel.
+
+Of the ``ghosts`` values of a link, ``width`` bytes each, ``changed`` are new; the owner's array has
+``owned``. A message can hold the *changed* values with their indices; or those behind a bit for
+each ghost (*flagged*); or *every* ghost's value, without indices, as both sides know the list; or
+the *whole* owned array.
+
+A policy is an object with two methods that return the form of a message: ``reduce`` from ghosts to
+their owner, ``broadcast`` from an owner to its ghosts. They are compiled into the kernel, so they
+only calculate. Those of the papers are here; a program's user may bring another.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, NamedTuple
+
+from evener.device import compiled
+from evener.errors import EvenerError
+
+CHANGED, FLAGGED, EVERY, WHOLE = 0, 1, 2, 3  # forms
+INDEX = 4  # bytes of an index within a link
+
+
+class All:
+    """Owners send their whole array (Medusa)."""
+
+    @staticmethod
+    def reduce(changed, ghosts, owned, width):  # noqa: D102
+        return EVERY
+
+    @staticmethod
+    def broadcast(changed, ghosts, owned, width):  # noqa: D102
+        return WHOLE
+
+
+class MaximalSubset:
+    """The values of all vertices at the boundary (TOTEM)."""
+
+    @staticmethod
+    def reduce(changed, ghosts, owned, width):  # noqa: D102
+        return EVERY
+
+    @staticmethod
+    def broadcast(changed, ghosts, owned, width):  # noqa: D102
+        return EVERY
+
+
+class Refined:
+    """Only what changed, in the form that is smallest (vertex refinement)."""
+
+    @staticmethod
+    def reduce(changed, ghosts, owned, width):  # noqa: D102
+        indexed = changed * (width + INDEX)
+        flagged = (ghosts + 7) // 8 + changed * width
+        if ghosts * width <= min(indexed, flagged):
+            return EVERY
+        return CHANGED if indexed <= flagged else FLAGGED
+
+    broadcast = reduce
+
+
+NAMES = {"all": All, "maximal_subset": MaximalSubset, "refined": Refined}
+_NUMBERS = {name: number for number, name in enumerate(NAMES)}
+_every = compiled(MaximalSubset.reduce, allocates=False)
+_whole = compiled(All.broadcast, allocates=False)
+_smallest = compiled(Refined.reduce, allocates=False)
+
+
+class Policy(NamedTuple):
+    """A policy as kernels take it: a number, and what tells the bytes of a message by it."""
+
+    number: int
+    measure: Any
+
+
+@compiled(allocates=False)
+def size_of(form, changed, ghosts, owned, width, flagged):
+    """Bytes of a message; ``flagged`` where it also says which vertices are in the frontier."""
+    if form == CHANGED:
+        return changed * (width + INDEX)
+    if form == FLAGGED:
+        return (ghosts + 7) // 8 + changed * width
+    number = owned if form == WHOLE else ghosts
+    return number * width + ((number + 7) // 8 if flagged else 0)
+
+
+@compiled(allocates=False)
+def measure(number, owners_tell, changed, ghosts, owned, width, flagged):
+    """Bytes of one message under a policy of this module."""
+    if number == 2:
+        form = _smallest(changed, ghosts, owned, width)
+    elif number == 0 and owners_tell:
+        form = _whole(changed, ghosts, owned, width)
+    else:
+        form = _every(changed, ghosts, owned, width)
+    return size_of(form, changed, ghosts, owned, width, flagged)
+
+
+def policy_of(exchange: Any) -> Policy:
+    """The policy of a name, or of an object with the two methods.
+
+    Examples
+    --------
+    >>> from evener.operators.policies import policy_of
+    >>> policy_of("refined").number
+    2
+    """
+    if isinstance(exchange, str) and exchange in NAMES:
+        return Policy(_NUMBERS[exchange], measure)
+    methods = [getattr(exchange, name, None) for name in ("reduce", "broadcast")]
+    if isinstance(exchange, str) or not all(map(callable, methods)):
+        known = ", ".join(map(repr, NAMES))
+        raise EvenerError(
+            f"exchange is {exchange!r}; it must be {known} or an object with the methods reduce "
+            "and broadcast."
+        )
+    reduce, broadcast = map(_plain, methods)
+
+    def measured(number, owners_tell, changed, ghosts, owned, width, flagged):
+        if owners_tell:
+            form = broadcast(changed, ghosts, owned, width)
+        else:
+            form = reduce(changed, ghosts, owned, width)
+        return size_of(form, changed, ghosts, owned, width, flagged)
+
+    return Policy(-1, compiled(measured, allocates=False))
+
+
+def _plain(method: Any) -> Any:
+    """A method as a compiled function of its four numbers; it cannot look at its object."""
+    if not inspect.ismethod(method):
+        return compiled(method, allocates=False)
+    inner = compiled(method.__func__, allocates=False)
+
+    def bound(changed, ghosts, owned, width):
+        return inner(None, changed, ghosts, owned, width)
+
+    return compiled(bound, allocates=False)

@@ -1,0 +1,295 @@
+"""Compiled partitions: what one device gives, for every program, merge and number of parts."""
+
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import evener as ev
+from evener.algorithms.pagerank import DanglingPageRank
+from evener.device import num_cores
+from evener.engine import native_parts
+from evener.engine.job import set_up
+from evener.engine.native_parts import execute_parts
+from evener.engine.partitioned import run_partitioned
+from evener.engine.partitioners import partition as assign
+from evener.errors import DeviceError
+from evener.operators.policies import EVERY, policy_of
+from graphs import DEGENERATE
+from test_example_programs import module
+from test_interpret import (
+    Frontiers,
+    Gathered,
+    Labels,
+    Nearest,
+    OnEdges,
+    Paths,
+    Plain,
+    Scattered,
+    Search,
+    Slices,
+)
+from test_partitioned import Counted, Reset, Totals, assert_same, needs_source, weighted
+
+PROGRAMS = [
+    Search, Nearest, Plain, Paths, Labels, Gathered, Scattered, OnEdges, Slices, Reset,
+    Totals, DanglingPageRank,
+]  # fmt: skip
+K = [1, 2, 3, 8]
+
+
+def run_parts(program, graph, k, partition="random", direction="auto", policy="refined", **given):
+    job = set_up(program, graph, given)
+    execute_parts(job, [1] * k, assign(graph, partition, [1 / k] * k), policy_of(policy), direction)
+    return job
+
+
+def check(program, graph, k, partition="random", direction="auto", policy="refined", **given):
+    oracle = set_up(program, graph, given)
+    run_partitioned(oracle, k, partition, direction)
+    many = run_parts(program, graph, k, partition, direction, policy, **given)
+    assert_same(oracle, many)
+    return oracle, many
+
+
+def given_for(program, graph):
+    return {"source": graph.labels[0]} if needs_source(program) else {}
+
+
+CASES = [
+    (program, list(DEGENERATE)[(3 * i + j) % len(DEGENERATE)], K[(i + j) % 4], direction)
+    for i, program in enumerate(PROGRAMS)
+    for j in range(len(DEGENERATE))
+    for direction in (("push", "pull", "auto")[(i + j // 4) % 3],)
+]
+
+
+@pytest.mark.parametrize(
+    ("program", "name", "k", "direction"), CASES,
+    ids=[f"{p.__name__}-{name}-{k}-{d}" for p, name, k, d in CASES],
+)  # fmt: skip
+def test_parts_give_what_the_reference_gives(program, name, k, direction):
+    graph = weighted(DEGENERATE[name]())
+    if needs_source(program) and graph.num_vertices == 0:
+        return
+    check(program, graph, k, direction=direction, **given_for(program, graph))
+
+
+def test_counts_of_worse_leaders_do_not_count():
+    inwards = ev.Graph.from_edges(range(6), [6] * 6)
+    for part_of in ([0, 1, 2, 0, 1, 2, 2], [2, 1, 0, 0, 1, 1, 0], [1, 1, 1, 0, 0, 0, 0]):
+        at = lambda graph, shares, part_of=part_of: np.array(part_of)  # noqa: E731
+        _, many = check(Counted, inwards, 3, at)
+        assert (many.fields["offer"][6], many.fields["times"][6], many.fields["by"][6]) == (0, 2, 0)
+
+
+def test_frontiers_travel_to_their_owners():
+    star = ev.Graph.from_edges([0] * 6, range(1, 7))
+    for k in K:
+        check(Frontiers, star, k, first=[0])
+
+
+# ---- algorithms and examples ----------------------------------------------------------------
+
+TWO, THREE = "cpu:1+cpu:1", "cpu:2+cpu:1+cpu:1"
+
+
+def small(directed=False):
+    return ev.generate.rmat(7, 5, seed=3, weights=(0, 9), directed=directed)
+
+
+def halves(graph):
+    return ev.Graph(graph.indptr, graph.indices, np.maximum(graph.weights, 1) / 8,
+                    directed=graph.directed)  # fmt: skip
+
+
+ALGORITHMS = {
+    "bfs": lambda g, **o: ev.bfs(g, 1, **o).depth,
+    "bfs to a level": lambda g, **o: ev.bfs(g, 1, target=5, cutoff=2, **o).depth,
+    "sssp": lambda g, **o: ev.sssp(g, 1, **o).distance,
+    "sssp parents": lambda g, **o: ev.sssp(g, 1, **o).parent,
+    "sssp to a target": lambda g, **o: ev.sssp(g, 1, target=5, **o).distance,
+    "sssp to a distance": lambda g, **o: ev.sssp(halves(g), 1, cutoff=0.8, **o).distance,
+    "sswp": lambda g, **o: ev.sswp(g, 1, **o).width,
+    "pagerank": lambda g, **o: ev.pagerank(g, **o).rank,
+    "weighted pagerank": lambda g, **o: ev.pagerank(halves(g), weighted=True, **o).rank,
+    "components": lambda g, **o: ev.connected_components(g, **o).component,
+    "betweenness": lambda g, **o: ev.betweenness(g, sources=4, **o).score,
+    "circuit": lambda g, **o: ev.circuit(halves(g), {1: 1.0, 5: 0.0}, **o).potential,
+    "heat": lambda g, **o: ev.heat(halves(g), {1: 9.0}, **o).temperature,
+    "neural": lambda g, **o: ev.neural(halves(g), max_iterations=20, **o).activation,
+}
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_algorithms(name):
+    at = list(ALGORITHMS).index(name)
+    graph, algorithm = small(directed=at % 2 == 1), ALGORITHMS[name]
+    expected = algorithm(graph, device="cpu:1")
+    found = algorithm(
+        graph, device=[TWO, THREE][at // 2 % 2], partition=["random", "static"][at % 2]
+    )
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("direction", ["push", "pull", "auto"])
+@pytest.mark.parametrize("partition", ["random", "static", "uneven"])
+@pytest.mark.parametrize("k", [2, 3, 8])
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_algorithms_in_full(name, k, partition, direction, directed):
+    graph, algorithm = small(directed), ALGORITHMS[name]
+    given = uneven if partition == "uneven" else partition
+    expected = algorithm(graph, device="cpu:1")
+    found = algorithm(graph, device="+".join(["cpu:1"] * k), partition=given, direction=direction)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+
+
+def uneven(graph, shares):
+    """Nearly all in the first part, a few in the last, none in those between."""
+    return np.where(np.arange(graph.num_vertices) % 10 == 3, len(shares) - 1, 0)
+
+
+def test_examples():
+    widest = module("widest_path").Widest
+    graph = small()
+    expected = ev.run(widest, graph, source=1, device="cpu:1").width
+    assert np.array_equal(ev.run(widest, graph, source=1, device=TWO).width, expected)
+    assert np.array_equal(
+        module("k_core").k_core(graph, TWO), module("k_core").k_core(graph, "cpu:1")
+    )
+    hops = module("k_hop").k_hop
+    assert hops(graph, 1, 2, TWO) == hops(graph, 1, 2, "cpu:1")
+    counting = module("path_counting").PathCounting
+    grid = ev.generate.grid(6, 6)
+    one, two = (ev.run(counting, grid, source=0, target=35, device=d) for d in ("cpu:1", TWO))
+    assert one.through.tolist() == two.through.tolist()
+
+
+@pytest.mark.parametrize("name", ["gather_apply_scatter", "vertex_centric", "personalised_heat"])
+def test_example_scripts(name, capsys):
+    module(name).main("cpu:1")
+    alone = capsys.readouterr().out
+    module(name).main(TWO)
+    assert capsys.readouterr().out == alone
+
+
+# ---- shapes of parts ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_all_edges_cross(k):
+    n = 60
+    src = np.repeat(np.arange(n), 2)
+    graph = weighted(ev.Graph.from_edges(src, (src + np.tile([1, k + 1], n)) % n))
+    at = lambda graph, shares: np.arange(graph.num_vertices) % len(shares)  # noqa: E731
+    for program in (Search, Nearest, Paths, Labels):
+        check(program, graph, k, at, **given_for(program, graph))
+
+
+def test_uneven_and_empty_parts():
+    graph = weighted(small())
+    for program in (Search, Nearest, Paths, Labels, Gathered):
+        _, many = check(program, graph, 5, uneven, **given_for(program, graph))
+        assert many.stats["owned"][1:4] == [0, 0, 0]
+
+
+def test_threads_of_a_set():
+    assert ev.bfs(small(), 1, device="cpu+cpu").stats["threads"] == [max(1, num_cores() // 2)] * 2
+    assert ev.bfs(small(), 1, device=THREE).stats["threads"] == [2, 1, 1]
+    with pytest.raises(DeviceError, match="need 3000 threads that run at once"):
+        ev.bfs(small(), 1, device="cpu:1000+cpu:2000")
+    with pytest.raises(DeviceError, match="no sets but of CPUs"):
+        ev.bfs(small(), 1, device="cpu+python")
+
+
+# ---- policies and what is told --------------------------------------------------------------
+
+
+def test_refined_sends_less():
+    graph = ev.generate.rmat(12, 16, seed=2, weights=(1, 99))
+    source = int(graph.degrees.argmax())
+    runs = {
+        "bfs": lambda **o: ev.bfs(graph, source, **o),
+        "sssp": lambda **o: ev.sssp(graph, source, **o),
+        "sswp": lambda **o: ev.sswp(graph, source, **o),
+        "components": lambda **o: ev.connected_components(graph, **o),
+        "pagerank": lambda **o: ev.pagerank(graph, **o),
+    }
+    for name, run in runs.items():
+        sent = {
+            policy: run(device=TWO, exchange=policy).stats["bytes_sent"]
+            for policy in ("all", "maximal_subset", "refined")
+        }
+        most = sent["maximal_subset"] // (1 if name == "pagerank" else 2)
+        assert 0 < sent["refined"] <= most <= sent["all"], (name, sent)
+
+
+class Mean:
+    """A policy of one's own: always every value."""
+
+    def reduce(self, changed, ghosts, owned, width):
+        return EVERY
+
+    def broadcast(self, changed, ghosts, owned, width):
+        return EVERY
+
+
+def test_a_policy_of_ones_own():
+    graph = small()
+    own = ev.bfs(graph, 1, device=TWO, exchange=Mean())
+    same = ev.bfs(graph, 1, device=TWO, exchange="maximal_subset")
+    assert own.stats["bytes_sent"] == same.stats["bytes_sent"] > 0
+    assert np.array_equal(own.depth, same.depth)
+    with pytest.raises(ev.EvenerError, match="exchange is 'some'; it must be 'all', "):
+        ev.bfs(graph, 1, device=TWO, exchange="some")
+
+
+def test_stats_and_trace():
+    graph = small()
+    found = ev.bfs(graph, 1, device=TWO)
+    assert sum(found.stats["owned"]) == graph.num_vertices
+    assert len(found.stats["ghosts"]) == len(found.stats["memory"]) == 2
+    rows = found.trace.to_frame()
+    assert rows["bytes"].sum() == found.stats["bytes_sent"]
+    assert rows["frontier"][0] == 1
+    assert all(len(row) == 2 for row in rows["communication_seconds"])
+    assert "2 parts with" in found.explain()
+
+
+# ---- failures -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("part", [0, 1, 2])
+def test_a_part_that_fails_ends_the_run(part, monkeypatch):
+    graph = small()
+    monkeypatch.setattr(native_parts, "fault", (part, 2))
+    began = time.perf_counter()
+    with pytest.raises(DeviceError, match=rf"partition {part} on cpu:\d failed"):
+        ev.run(Search, graph, source=1, device=THREE)
+    monkeypatch.setattr(native_parts, "fault", None)
+    again = ev.run(Search, graph, source=1, device=THREE)
+    assert again.stats["supersteps"] > 2
+    assert time.perf_counter() - began < 60  # most of it compiling
+
+
+def test_ctrl_c_stops_all_parts():
+    graph = ev.generate.path(200_000)
+    ev.bfs(ev.generate.path(10), 0, device=TWO)  # compiled
+    timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        ev.bfs(graph, 0, device="cpu:1+cpu:1+cpu:1+cpu:1")
+    assert ev.bfs(graph, 0, device=TWO, cutoff=3).depth.max() == 3
+
+
+def test_many_runs_end():
+    graph = weighted(small())
+    expected = run_parts(Nearest, graph, 1, source=1)
+    for i in range(40):
+        assert_same(expected, run_parts(Nearest, graph, 2 + i % 4, source=1))
