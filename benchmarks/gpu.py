@@ -10,7 +10,6 @@ component; the first of them is compared with the cpu device. Results go to
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import time
 import warnings
@@ -21,6 +20,7 @@ from typing import Any
 import numpy as np
 
 import evener as ev
+from evener.bench.harness import limit_case, preamble, write_results
 
 # Milliseconds to reach, and those of the best peer measured on an H200.
 TARGETS = {
@@ -122,7 +122,8 @@ def main() -> None:
     parser.add_argument("-o", default=str(Path(__file__).with_name("results") / "cuda.json"))
     given = parser.parse_args()
     warnings.simplefilter("ignore", RuntimeWarning)  # 20 iterations are not meant to converge
-    cells: dict[str, Any] = {}
+    results = preamble("cuda", 1)
+    results["cases"] = []
     print(f"{'':10} {'':12} {'kernel':>9} {'wall':>9} {'target':>7} {'peer':>7}")
     for name in given.graphs.split(","):
         graph = with_real_weights(GRAPHS[name]())
@@ -132,15 +133,16 @@ def main() -> None:
             trials = given.trials if algorithm in ("bfs", "sssp") else min(given.trials, 5)
             cell = measure(call, field, trials, not given.no_verify)
             target, peer = TARGETS[algorithm][name]
-            cells[f"{algorithm} {name}"] = cell | {"target_ms": target, "peer_ms": peer}
+            figure = f"{cell['kernel_ms']} ms (whole call {cell['wall_ms']}; best peer {peer})"
+            more = cell | {"peer_ms": peer}
+            case = limit_case(f"{algorithm} {name}", cell["kernel_ms"], target, figure, **more)
+            results["cases"].append(case)
             print(
                 f"{algorithm:10} {name:12} {cell['kernel_ms']:9.3f} {cell['wall_ms']:9.3f} "
                 f"{target:7} {peer:7}",
                 flush=True,
             )
-            versions = {"numpy": np.__version__, "evener": ev.__version__}
-            written = {"versions": versions, "cells": cells}
-            Path(given.o).write_text(json.dumps(written, indent=1) + "\n")
+            write_results(Path(given.o), results)
 
 
 if __name__ == "__main__":

@@ -483,7 +483,7 @@ def test_a_parameter_named_like_an_option(run, tmp_path):
         (["bfs", RMAT, "--source", "0", "--device", "tpu"], "no device 'tpu'"),
         (["bfs", RMAT, "--source", "0", "--device", "cpu:0"], "'cpu:0'"),
         (["bfs", RMAT, "--source", "0", "--direction", "up"], "direction is 'up'"),
-        (["bfs", RMAT, "--source", "0", "--exchange", "gossip"], "exchange='gossip'"),
+        (["bfs", RMAT, "--source", "0", "--exchange", "gossip"], "exchange is 'gossip'"),
         (["bfs", RMAT, "--source", "0", "--schedule", "gantt"], "schedule is for a GPU"),
         (["bfs", RMAT, "--source", "0", "--partition", "random"], "partition='random'"),
         (["bfs", RMAT, "--source", "0", "--top", "-1"], "--top"),
