@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any, NoReturn
 
 from evener.programs.fields import Param
@@ -12,7 +13,7 @@ from evener.programs.stages import Advance, Backwards, Repeat, Stage, walk
 ROW = ("members", "calls", "pulled", "clock")
 
 
-class Loops:
+class Loops(ABC):
     """The part of a writer that writes loops; `evener.engine.lower` writes the stages in them."""
 
     d: Declaration
@@ -26,25 +27,25 @@ class Loops:
     loops = 0
     orders = 0
 
+    @abstractmethod
     def put(self, line: str) -> None:
         """Add a line to the kernel."""
-        raise NotImplementedError
 
+    @abstractmethod
     def state(self, weight: str) -> str:
         """The text of a state."""
-        raise NotImplementedError
 
+    @abstractmethod
     def field(self, name: str) -> str:
         """The text of a field's array."""
-        raise NotImplementedError
 
+    @abstractmethod
     def sequence(self, stages: tuple[Stage, ...]) -> None:
         """Write stages one after the other."""
-        raise NotImplementedError
 
+    @abstractmethod
     def refuse(self, what: str) -> NoReturn:
         """Leave a program to the interpreter."""
-        raise NotImplementedError
 
     def limit(self, given: Any) -> str:
         """A number that a stage was given, or the parameter that it names."""
