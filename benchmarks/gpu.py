@@ -14,12 +14,13 @@ code not counted. Results go to ``benchmarks/results/cuda_gteps.json``.
 from __future__ import annotations
 
 import argparse
+import functools
 import statistics
 import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -49,7 +50,7 @@ GRAPHS: dict[str, Callable[[], Any]] = {
     "grid2k": lambda: ev.generate.grid(2048, removed=0.05, weights=(1, 63), seed=1, device="cuda"),
 }
 LARGE = {"kron20x1023": (20, 1023), "kron24x63": (24, 63)}  # scale and edge factor
-PAPER_GTEPS = 22.3  # BFS of Gunrock on 6 K40
+PAPER_GTEPS = 22.3  # BFS by pushing alone on 6 K40 (Pan et al. 2017)
 
 
 def with_real_weights(graph: Any) -> Any:
@@ -116,25 +117,35 @@ def measure(call: Callable[..., Any], field: str, trials: int, verify: bool) -> 
 # ---- large graphs ------------------------------------------------------------------------------
 
 
-def memory_taken(call: Callable[[], Any]) -> tuple[int, float, Any]:
-    """Bytes that the GPU gives for a call, its seconds, and what it returns.
+class Memory(NamedTuple):
+    """What a call took on the GPU: what the driver gave, and how much was in use at its peak."""
 
-    The pool begins with nothing to spare, and gives nothing back before a call is done: so what it
-    was given is its peak.
-    """
+    given: int
+    used: int
+
+
+def with_memory(call: Callable[[], Any]) -> tuple[Memory, float, Any]:
+    """The memory of a call, beyond what was in use, its seconds, and what it returns."""
     cuda = device.library().cuda
 
-    class Taken(cuda.MemoryHook):  # type: ignore[name-defined, misc]
-        name = "taken"
-        nbytes = 0
+    class Watch(cuda.MemoryHook):  # type: ignore[name-defined, misc]
+        name = "watch"
+        given = now = used = 0
 
         def alloc_postprocess(self, **told: Any) -> None:
-            self.nbytes += told["mem_size"]
+            self.given += told["mem_size"]
+
+        def malloc_postprocess(self, **told: Any) -> None:
+            self.now += told["mem_size"]
+            self.used = max(self.used, self.now)
+
+        def free_postprocess(self, **told: Any) -> None:
+            self.now -= told["mem_size"]
 
     device.library().get_default_memory_pool().free_all_blocks()
-    with Taken() as taken:
+    with Watch() as watch:
         seconds, value = timed(call)
-    return taken.nbytes, seconds, value
+    return Memory(watch.given, watch.used), seconds, value
 
 
 def frontier_bytes(graph: Any) -> int:
@@ -147,30 +158,20 @@ def large_cases(name: str, trials: int, verify: bool) -> list[dict[str, Any]]:
     """BFS on one large graph: its rate, its memory, and what it took to generate the graph."""
     scale, edge_factor = LARGE[name]
     ev.generate.rmat(10, edge_factor, seed=1, device="cuda")  # compiled
-    taken, seconds, graph = memory_taken(
+    taken, seconds, graph = with_memory(
         lambda: ev.generate.rmat(scale, edge_factor, seed=1, device="cuda")
     )
     n, m = graph.num_vertices, graph.num_edges
-    figure = f"{seconds:.2f} s, {format_bytes(taken)} on the GPU; {m:,} arcs"
     held = device.library().cuda.Device().mem_info[1]
     made = limit_case(
-        f"rmat {name} generated", taken / 1e9, round(held / 1e9, 1), figure,
-        seconds=round(seconds, 3), vertices=n, arcs=m, device_bytes=taken,
+        f"rmat {name} generated, GB on the GPU", taken.given / 1e9, round(held / 1e9, 1),
+        f"{taken.given / 1e9:.1f} at its peak, in {seconds:.2f} s; {m:,} arcs",
+        seconds=round(seconds, 3), vertices=n, arcs=m, **taken._asdict(),
     )  # fmt: skip
     sources = sources_of(graph, trials)
-    call, field = calls(graph, sources)["bfs"]
-    found = measure(call, field, trials, verify)
-    extra, _, first = memory_taken(lambda: call(0, device="cuda", device_arrays=True))
-    reached = first.depth.get() >= 0
-    arcs = int(graph.degrees[reached].sum(dtype=np.int64))
-    rate, rate_of_call = (arcs / found[key] / 1e6 for key in ("kernel_ms", "wall_ms"))
-    figure = (
-        f"{rate:.0f} GTEPS, {found['kernel_ms']} ms (whole call {found['wall_ms']} ms, "
-        f"{rate_of_call:.0f} GTEPS)"
-    )
-    more = found | {"arcs": arcs, "sources": sources.tolist(), "gteps_of_call": rate_of_call}
-    speed = limit_case(f"bfs {name}", rate, PAPER_GTEPS, figure, **more)
-    speed |= {"target": f"at least {PAPER_GTEPS}", "holds": rate >= PAPER_GTEPS}
+    bfs = calls(graph, sources)["bfs"][0]
+    (_, extra), _, first = with_memory(lambda: bfs(0, device="cuda", device_arrays=True))
+    arcs = int(graph.degrees[first.depth.get() >= 0].sum(dtype=np.int64))
     frontier = frontier_bytes(graph)
     left = (extra - frontier) / n
     memory = limit_case(
@@ -179,7 +180,27 @@ def large_cases(name: str, trials: int, verify: bool) -> list[dict[str, Any]]:
         f"{format_bytes(frontier)} among them)",
         graph_bytes=graph.nbytes, device_bytes=extra, frontier_bytes=frontier,
     )  # fmt: skip
-    return [made, speed, memory]
+    rates = [
+        rate_case(f"bfs {name}, {direction}", bfs, direction, arcs, trials, verify)
+        for direction in ("auto", "push")
+    ]
+    rates[0]["sources"] = sources.tolist()
+    return [made, *rates, memory]
+
+
+def rate_case(
+    name: str, bfs: Callable[..., Any], direction: str, arcs: int, trials: int, verify: bool
+) -> dict[str, Any]:
+    """Arcs of the component by seconds; beside the paper's rate, whose BFS only pushed."""
+    found = measure(functools.partial(bfs, direction=direction), "depth", trials, verify)
+    rate, of_call = (arcs / found[key] / 1e6 for key in ("kernel_ms", "wall_ms"))
+    figure = (
+        f"{rate:.0f} GTEPS, {found['kernel_ms']} ms (whole call {found['wall_ms']} ms, "
+        f"{of_call:.0f} GTEPS); {found['edges']:,} of {arcs:,} arcs looked at"
+    )
+    more = found | {"arcs": arcs, "gteps_of_call": round(of_call, 1)}
+    case = limit_case(name, rate, PAPER_GTEPS, figure, **more)
+    return case | {"target": f"at least {PAPER_GTEPS}", "holds": rate >= PAPER_GTEPS}
 
 
 def main() -> None:

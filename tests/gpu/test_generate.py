@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import evener as ev
+from evener.device import places
 from evener.graph import gpu
 
 WEIGHTS = [None, (1, 63), (-(1 << 40), 1 << 50), (0.25, 7.5)]
@@ -60,6 +61,13 @@ def test_rows_in_ranges(monkeypatch, at_once):
 
 def test_a_large_graph():
     assert_same_everywhere("rmat", 20, 33, seed=1, weights=(1, 63))
+
+
+@pytest.mark.parametrize("piece", [1000, 4096, 1 << 20])
+def test_arrays_fetched_in_pieces(monkeypatch, piece):
+    monkeypatch.setattr(places, "FETCH_AT_ONCE", 0)
+    monkeypatch.setattr(places, "_PIECE", piece)
+    assert_same_everywhere("rmat", 10, 16, seed=7, weights=(0.0, 1.0))
 
 
 def test_programs_use_what_is_there():

@@ -122,8 +122,8 @@ def _collect(chunk, size, src, dst, symmetric, first, last, begin, bits, cursors
 
 def graph_of(at: Gpu, indptr: Any, indices: Any, weights: Any, *, directed: bool) -> Graph:
     """A graph of rows that are on a GPU: they are kept there with it, and copied to the host."""
-    host = (indptr.get(), indices.get(), None if weights is None else weights.get())
-    graph = Graph(*host, directed=directed)
+    host = [None if array is None else at.fetch(array) for array in (indptr, indices, weights)]
+    graph = Graph(*host, directed=directed)  # type: ignore[arg-type]
     there = at.library.empty(0, np.int32) if weights is None else weights
     kept(graph)[ROWS, at.ordinal] = (_unsigned(indptr), _unsigned(indices), there)
     return graph
