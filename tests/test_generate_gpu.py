@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from evener.cli import main
-from evener.device import cuda, places
+from evener.device import cuda
 from evener.device.places import Host, place_of, ptx_of
 from evener.device.random import rounded_product
 from evener.errors import DeviceError, GraphError
@@ -109,13 +109,6 @@ def test_memory_that_building_takes():
     edges, n = 63 << 24, 1 << 24
     assert 24e9 < gpu.build_bytes(edges, n, symmetric=True) < 32e9
     assert gpu.build_bytes(edges, n, symmetric=False) < gpu.build_bytes(edges, n, symmetric=True)
-
-
-@pytest.mark.parametrize("length", [0, 1, 9, 10, 95])
-def test_pieces_are_put_in_place(length):
-    source, target = np.arange(100, dtype=np.uint8), np.zeros(length, np.uint8)
-    Host().each(places._copy, length, 10, source, target)
-    np.testing.assert_array_equal(target, source[:length])
 
 
 # ---- the same text for the GPU ----------------------------------------------------------------

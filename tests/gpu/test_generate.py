@@ -63,10 +63,8 @@ def test_a_large_graph():
     assert_same_everywhere("rmat", 20, 33, seed=1, weights=(1, 63))
 
 
-@pytest.mark.parametrize("piece", [1000, 4096, 1 << 20])
-def test_arrays_fetched_in_pieces(monkeypatch, piece):
+def test_arrays_whose_pages_are_touched_first(monkeypatch):
     monkeypatch.setattr(places, "FETCH_AT_ONCE", 0)
-    monkeypatch.setattr(places, "_PIECE", piece)
     assert_same_everywhere("rmat", 10, 16, seed=7, weights=(0.0, 1.0))
 
 
