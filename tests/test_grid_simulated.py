@@ -10,11 +10,13 @@ import pytest
 import evener as ev
 from evener.engine.interpret import interpret
 from evener.engine.job import set_up
-from evener.engine.lower import NotLoweredError
 from evener.operators.schedules import SCHEDULES
 from grid_simulator import simulate
 from test_cuda_compile import CASES, FEW
 from test_example_programs import programs
+from test_models import Around, Neighbours, Outwards
+from test_native import Everything
+from test_native_loops import Bounded, EdgesThroughout, Gathered, Nested, OverEdges
 
 star = np.arange(1, 401)
 GRAPHS = {
@@ -101,10 +103,7 @@ def test_directions(name, graph, direction):
 @pytest.mark.parametrize("program", list(programs()), ids=lambda p: p.__name__)
 def test_example_programs(program):
     for name in ("rmat", "grid"):
-        try:
-            assert_simulated(program, GRAPHS[name])
-        except NotLoweredError as error:
-            pytest.skip(str(error))
+        assert_simulated(program, GRAPHS[name])
 
 
 @pytest.mark.parametrize("graph", ["rmat", "long lists", "directed", "isolated"])
@@ -114,3 +113,34 @@ def test_vertices_in_the_order_of_degrees(name, graph, monkeypatch):
     monkeypatch.setattr("evener.engine.gpu_memory.RELABEL_SKEW", 0)
     (program,) = (p for p in CASES if p.__name__ == name)
     assert_simulated(program, GRAPHS[graph])
+
+
+# ---- loops, orders and edges as the tests of the CPU have them -----------------------------------
+
+SMALL = {
+    "one vertex": GRAPHS["one vertex"],
+    "loop": GRAPHS["loop"],
+    "rmat": GRAPHS["rmat"],
+    "directed": GRAPHS["directed"],
+}
+
+
+@pytest.mark.parametrize("graph", SMALL)
+@pytest.mark.parametrize(
+    "program",
+    [Everything, OverEdges, EdgesThroughout, Bounded, Nested, Gathered, Neighbours, Outwards, Around],
+    ids=lambda p: p.__name__,
+)  # fmt: skip
+def test_loops(program, graph):
+    given = {"delta": 1.0} if program is Bounded else {}
+    assert_simulated(program, SMALL[graph], **given)
+
+
+@pytest.mark.parametrize("options", [{"limit": 2}, {"limit": 0}, {"horizon": 9.0}], ids=str)
+def test_ordered_loops_with_bounds(options):
+    assert_simulated(Bounded, SMALL["rmat"], delta=1.0, **options)
+
+
+@pytest.mark.parametrize("schedule", [name for name in SCHEDULES if ":" not in name])
+def test_schedules_of_edges(schedule):
+    assert_simulated(OverEdges, SMALL["rmat"], schedule)

@@ -65,8 +65,11 @@ class _Plan(NamedTuple):
     stored: tuple[bool, ...]  # whether it stores them
     copied: tuple[str, ...]  # fields that have a second copy
     pulls: bool
-    ordered: bool
+    ordered: bool  # has loops in the order of fused buckets
+    orders: int  # loops with a superstep for each bucket
     replays: bool
+    edges: bool  # has frontiers of edges
+    both: bool  # gathers along both directions of a directed graph
     degree: bool
     sums: bool  # of degrees, for the schedule merge_path
     blocks_each: int  # on a multiprocessor
@@ -158,7 +161,10 @@ def _plan(
     if relabels and ordinal is not None and not memory.is_kept(graph, "by degree", ordinal):
         relabels = memory.bytes_to_relabel(graph) < device.free_memory() // 2
     dtypes = tuple(array.dtype for array in arrays)
-    key = (job.program, direction, schedule, exact, relabels, dtypes)
+    both = graph.directed and any(
+        isinstance(stage, Gather) and stage.along == "both" for stage in walk(job.declaration.loop)
+    )
+    key = (job.program, direction, schedule, exact, relabels, both, dtypes)
     if key not in _plans:
         _plans[key] = _make_plan(job, direction, schedule, exact, relabels, key)
     return _plans[key]
@@ -198,6 +204,7 @@ def _make_plan(
     exec(compile(kernel.text, file, "exec"), scope)
     scope["worker"] = device.inlined(scope["worker"])
     stages = list(walk(d.loop))
+    orders = sum(isinstance(stage, Repeat) and stage.order is not None for stage in stages)
     return _Plan(
         key,
         scope["kernel"],
@@ -206,8 +213,11 @@ def _make_plan(
         tuple(number in kernel.totals for number in range(len(totals))),
         tuple(kernel.copied),
         pulls(d, direction),
-        any(isinstance(stage, Repeat) and stage.order is not None for stage in stages),
+        orders > kernel.orders,
+        kernel.orders,
         any(isinstance(stage, Backwards) for stage in stages),
+        kernel.has_edges,
+        kernel.has_both,
         any("degree" in found.offered for found in d.accesses.values()),
         schedule == "merge_path",
         BLOCKS_FOR_FRONTIERS if any(map(_takes_frontier, stages)) else BLOCKS_FOR_ALL,
@@ -256,6 +266,12 @@ def _check_memory(job: Job, plan: _Plan, room: int, ordinal: int) -> None:
     needed += _pieces(plan, m) * 8 * (PIECE_WORDS + len(plan.dtypes))
     needed += sum(job.fields[name].nbytes for name in plan.copied)
     needed += plan.ordered * n * (2 * width + 4) + plan.replays * (room * (width + 8) + n * width)
+    needed += plan.orders * n * (2 * width + 8)
+    if plan.edges:
+        edge = graph._indptr.dtype.itemsize
+        needed += (2 + plan.replays) * m * (width + edge) + plan.replays * room * (edge + 1)
+    if plan.both and not memory.is_kept(graph, "both", ordinal):
+        needed += 2 * graph.nbytes
     parts = [graph, *([graph.transpose()] if plan.pulls and graph.directed else [])]
     needed += sum(part.nbytes for part in parts if not memory.is_kept(part, memory.ROWS, ordinal))
     if plan.relabels and not memory.is_kept(graph, "by degree", ordinal):
@@ -278,7 +294,7 @@ def _arguments(
     if plan.relabels:
         at = memory.place_by_degree(library, graph)
     else:
-        at = memory.place_graph(library, graph, plan.pulls, plan.degree)
+        at = memory.place_graph(library, graph, plan.pulls, plan.degree, plan.both)
     ids = at.rows[1].dtype
     has_bits = plan.pulls and any(isinstance(stage, Advance) for stage in walk(d.loop))
     words = (n + 31) // 32 if has_bits else 1
@@ -286,26 +302,29 @@ def _arguments(
     sums = merge_path.scratch_words(n, MAX_WARPS) if plan.sums else 0
     infos, queue = scratch(10 * INFO_WORDS, np.int64), scratch(n, ids)  # given, one after the other
     far = n if plan.ordered else 1
-    kept = n if plan.replays else 1
+    kept, recorded = (n, room) if plan.replays else (1, 1)
+    replayed_edges = recorded if plan.edges and plan.replays else 0
     sync = cleared(SYNC_WORDS, np.uint32)
     works = cleared(TURNS * WORK_WORDS, np.int64)
     marks = cleared(n, np.uint32)
     bits = [cleared(words, np.uint32) for _ in range(4)]
     shared, in_far = cleared(SHARED_WORDS, np.int64), cleared(far, np.uint32)
-    bounds = cleared(room + 1 if plan.replays else 2, np.int64)
+    bounds = cleared(recorded + 1, np.int64)
     nothing = cleared(1, np.int32)
     partials = tuple(
         cleared(MAX_BLOCKS, field_dtype(scalar.dtype, graph)) for scalar in d.scalars.values()
     )
     trace = cleared((TRACE_ROWS + 1) * TRACE_WORDS, np.int64)
     rows, columns = at.rows, at.columns
+    both: tuple[Any, ...] = at.both or ()
     if not d.uses_weights:  # one dtype of weights, hence one kernel, for all graphs
         rows, columns = (*rows[:2], nothing), (*columns[:2], nothing)
+        both = (*both[:2], nothing) if plan.both else ()
     arguments = (
         sync,
         (
             *rows, *columns, at.degrees if plan.degree else nothing,
-            at.order if plan.relabels else nothing,
+            at.order if plan.relabels else nothing, *both,
         ),
         tuple(room_for.field(field) for field in job.fields.values()),
         tuple(job.params.values()),
@@ -322,14 +341,37 @@ def _arguments(
         tuple(scratch(pieces, dtype) for dtype in plan.dtypes),
         tuple(scratch(n, job.fields[name].dtype) for name in plan.copied),
         (shared, scratch(far, ids), scratch(far, ids), in_far),
-        (scratch(room if plan.replays else 1, ids), bounds),
+        (
+            scratch(recorded, ids), bounds, scratch(replayed_edges, rows[0].dtype),
+            scratch(replayed_edges, np.uint8),
+        ),
+        _edge_rooms(room_for, plan, m, ids, rows[0].dtype) if plan.edges else (nothing,),
+        _waiting_rooms(room_for, plan, n, ids) if plan.orders else (nothing,),
         trace,
     )  # fmt: skip
     return arguments, at
 
 
+def _edge_rooms(room_for: Any, plan: _Plan, m: int, ids: Any, places: Any) -> tuple[Any, ...]:
+    """Two frontiers of edges, a third for `backwards`, and words for those outside and in it."""
+    scratch, infos = room_for.scratch, TURNS * INFO_WORDS
+    third = m if plan.replays else 1
+    fronts = tuple((scratch(size, ids), scratch(size, places)) for size in (m, m, third))
+    return (*fronts, room_for.cleared(infos, np.int64), room_for.cleared(infos, np.int64))
+
+
+def _waiting_rooms(room_for: Any, plan: _Plan, n: int, ids: Any) -> tuple[Any, ...]:
+    """For each loop in the order of buckets: two queues, their words, how near vertices wait."""
+    scratch, cleared, infos = room_for.scratch, room_for.cleared, TURNS * INFO_WORDS
+    return tuple(
+        (scratch(n, ids), scratch(n, ids), cleared(infos, np.int64), cleared(n, np.int64))
+        for _ in range(plan.orders)
+    )
+
+
 def _pieces(plan: _Plan, num_arcs: int) -> int:
     """How many pieces of long lists there is room for."""
+    num_arcs *= 1 + plan.both
     return room_for_pieces(num_arcs, GATHER_PIECE if plan.dtypes else PIECE)
 
 

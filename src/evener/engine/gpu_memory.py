@@ -14,6 +14,7 @@ import numpy as np
 from evener.device import cuda as device
 from evener.engine.lazy import LazyArray
 from evener.engine.native import _unsigned
+from evener.engine.rooms import joined
 from evener.graph.csr import Graph
 from evener.graph.gpu import ROWS, kept
 
@@ -79,6 +80,7 @@ class OnDevice(NamedTuple):
     rows: tuple[Any, Any, Any]  # row starts, neighbours, weights
     columns: tuple[Any, Any, Any]  # the same of the transpose
     degrees: Any
+    both: tuple[Any, Any, Any] | None = None  # in-edges, then out-edges, of each vertex
     order: Any = None
     place: Any = None
 
@@ -98,18 +100,30 @@ def is_kept(graph: Graph, what: str, ordinal: int) -> bool:
     return (what, ordinal) in kept(graph)
 
 
-def place_graph(library: Any, graph: Graph, pulls: bool, degree: bool) -> OnDevice:
-    """The graph as it is; its transpose and degrees only if they are needed."""
+def place_graph(library: Any, graph: Graph, pulls: bool, degree: bool, both: bool) -> OnDevice:
+    """The graph as it is; its transpose, degrees and joined lists only if they are needed."""
     rows = _arrays(library, graph)
     columns = _arrays(library, graph.transpose()) if pulls else rows
     degrees = _degrees(library, graph) if degree else None
-    return OnDevice(rows, columns, degrees)
+    return OnDevice(rows, columns, degrees, _both(library, graph) if both else None)
 
 
 def _arrays(library: Any, graph: Graph) -> tuple[Any, Any, Any]:
-    weights = np.empty(0, np.int32) if graph._weights is None else graph._weights
-    host = (_unsigned(graph._indptr), _unsigned(graph._indices), weights)
+    host = _on_host(graph)
     return once(library, graph, ROWS, lambda: tuple(library.asarray(array) for array in host))
+
+
+def _on_host(graph: Graph) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    weights = np.empty(0, np.int32) if graph._weights is None else graph._weights
+    return _unsigned(graph._indptr), _unsigned(graph._indices), weights
+
+
+def _both(library: Any, graph: Graph) -> tuple[Any, Any, Any]:
+    def make() -> tuple[Any, ...]:
+        made = joined(_on_host(graph.transpose()), _on_host(graph))
+        return tuple(library.asarray(array) for array in made)
+
+    return once(library, graph, "both", make)
 
 
 def _degrees(library: Any, graph: Graph) -> Any:
@@ -162,7 +176,7 @@ def _relabel(library: Any, graph: Graph) -> OnDevice:
     else:
         keys.sort()
     side = (moved.astype(indptr.dtype), keys.astype(indices.dtype), weights)
-    return OnDevice(side, side, degrees[order], order, place)
+    return OnDevice(side, side, degrees[order], None, order, place)
 
 
 # ---- a run -------------------------------------------------------------------------------------

@@ -74,6 +74,7 @@ class Kernel:
     summed: list[str] = field(default_factory=list)  # scalars that are reduced by chunk
     orders: int = 0  # loops in the order of buckets that are not fused
     has_edges: bool = False  # whether there are frontiers of edges
+    has_both: bool = False  # whether a gather goes along both directions of a directed graph
 
 
 def lower(job: Job, direction: str, state: Any) -> Kernel:
@@ -196,6 +197,9 @@ class _Writer(Loops):
 
     def after(self, stage: Stage) -> None:
         """What stands behind a stage that is no loop."""
+
+    def before_replay(self, in_place: bool) -> None:
+        """What stands before a loop over recorded frontiers: nothing."""
 
     # ---- the state ------------------------------------------------------------------------
 
@@ -332,10 +336,10 @@ class _Writer(Loops):
 
         It may where nothing but advances whose writes are idempotent will take that frontier.
         """
+        if self.has_edges:  # there is room for each edge once
+            return True
         if stage.idempotent != "auto":
             return not stage.idempotent
-        if self.has_edges:
-            return True
         for other in walk(self.d.loop):
             if isinstance(other, Repeat) and other.record:
                 return True

@@ -231,6 +231,7 @@ class Loops(ABC):
             self.put("x, y = current, following")
             if self.has_edges:
                 self.put("edge_x, edge_y, on_x = edge_current, edge_following, on_edges")
+        self.before_replay(simple)
         self.put(f"for {step} in range(recorded - 1, -1, -1):")
         self.indent += 1
         if simple:
@@ -256,6 +257,10 @@ class Loops(ABC):
         self.close(stage, outer)
 
     in_place = False
+
+    @abstractmethod
+    def before_replay(self, in_place: bool) -> None:
+        """What stands before a loop over recorded frontiers."""
 
     def replay_in_place(self) -> None:
         """Stages read the record itself; none of them writes to the frontier that it takes."""

@@ -54,7 +54,7 @@ class Emitted(NamedTuple):
 
 
 @compiled(allocates=False)
-def take(team, sink, held, emits, v):
+def take(team, sink, held, emits, u, v, e):
     """Let the vertices that the lanes emit join the queue, each once in a stage.
 
     Inexact culling costs no atomic and may let a vertex in twice; in a small frontier, where

@@ -35,15 +35,16 @@ from evener.operators.frontier import ALL, BITS, QUEUE, Frontier
 SIZE, FORM, EDGES, CURSOR = 0, 1, 2, 3
 INFO_WORDS = 16
 
-# Words of a stage.
+# Words of a stage. STOP is not emptied: once it is set the run ends.
 CLAIMED, PIECES, FLAG, STOP = 0, 1, 2, 3
-USED_WORDS, WORK_WORDS = 4, 16
+USED_WORDS, WORK_WORDS = 3, 16
 
 CANCEL = 8  # word of sync, besides the barrier's own
 SYNC_WORDS = 16
-CANCEL_EVERY = 16  # stages between two looks at the host's wish to stop
-
 TURNS = 3
+# Stages between two looks at the host's wish to stop. A look is taken in so many stages in a row
+# as there are words to be set: whichever stage a loop asks after, it then learns of the wish.
+CANCEL_EVERY = 32
 
 _U1, _U5, _U31 = (np.uint32(value) for value in (1, 5, 31))
 
@@ -80,7 +81,7 @@ def begin(team):
         after = ((turn + 1) % TURNS) * WORK_WORDS
         for word in range(USED_WORDS):
             team.works[after + word] = 0
-        if turn % CANCEL_EVERY == 0:
+        if turn % CANCEL_EVERY < TURNS:
             team.works[(turn % TURNS) * WORK_WORDS + STOP] = np.int64(team.sync[CANCEL])
     return Team(
         team.thread, team.threads, team.lane, team.rank, team.warps, team.sync, team.buffer,
@@ -101,14 +102,20 @@ def is_stopped(team):
 
 
 @compiled(allocates=False)
-def fresh(team, frontier, infos, made):
-    """A frontier to be made, the ``made``-th of its pool: empty, as a queue."""
+def empty_next(team, infos, made):
+    """Empty the words of the frontier after the ``made``-th of a pool, as those of a queue."""
     if team.thread == team.threads - 1:
         after = ((made + 1) % TURNS) * INFO_WORDS
         infos[after + SIZE] = 0
         infos[after + CURSOR] = 0
         infos[after + FORM] = QUEUE
         infos[after + EDGES] = 0
+
+
+@compiled(allocates=False)
+def fresh(team, frontier, infos, made):
+    """A frontier to be made, the ``made``-th of its pool: empty."""
+    empty_next(team, infos, made)
     first = (made % TURNS) * INFO_WORDS
     return Frontier(frontier.queue, frontier.bits, infos[first : first + INFO_WORDS])
 
