@@ -12,9 +12,8 @@ from evener.engine.interpret import interpret
 from evener.engine.job import set_up
 from evener.operators.schedules import SCHEDULES
 from grid_simulator import simulate
+from shared_programs import Around, Neighbours, Outwards, parameters_for, programs
 from test_cuda_compile import CASES, FEW
-from test_example_programs import programs
-from test_models import Around, Neighbours, Outwards
 from test_native import Everything
 from test_native_loops import Bounded, EdgesThroughout, Gathered, Nested, OverEdges
 
@@ -34,18 +33,6 @@ GRAPHS = {
         (1 + np.arange(90) % 5).astype(np.int32), num_vertices=64,
     ),
 }  # fmt: skip
-
-
-def parameters_for(program, graph):
-    n = graph.num_vertices
-    ones = np.ones(n)
-    known = {
-        "source": 0, "found": np.zeros(n), "initial": ones * np.arange(n), "held": np.array([0]),
-        "sources": np.arange(min(2, n)), "seeds": np.array([0]), "target": 5, "max_iterations": 3,
-    }  # fmt: skip
-    d = program.declaration
-    asked = {*d.start_parameters, *d.params}
-    return {name: value for name, value in known.items() if name in asked}
 
 
 def assert_simulated(program, graph, schedule="auto", direction="auto", **parameters):
