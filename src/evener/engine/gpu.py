@@ -311,6 +311,9 @@ def _arguments(
     shared, in_far = cleared(SHARED_WORDS, np.int64), cleared(far, np.uint32)
     bounds = cleared(recorded + 1, np.int64)
     nothing = cleared(1, np.int32)
+    edge_rooms = _edge_rooms(room_for, plan, m, ids, at.rows[0].dtype) if plan.edges else (nothing,)
+    waiting = _waiting_rooms(room_for, plan, n, ids) if plan.orders else (nothing,)
+    # The last ones, in this order: it is what the host looks at.
     partials = tuple(
         cleared(MAX_BLOCKS, field_dtype(scalar.dtype, graph)) for scalar in d.scalars.values()
     )
@@ -345,8 +348,8 @@ def _arguments(
             scratch(recorded, ids), bounds, scratch(replayed_edges, rows[0].dtype),
             scratch(replayed_edges, np.uint8),
         ),
-        _edge_rooms(room_for, plan, m, ids, rows[0].dtype) if plan.edges else (nothing,),
-        _waiting_rooms(room_for, plan, n, ids) if plan.orders else (nothing,),
+        edge_rooms,
+        waiting,
         trace,
     )  # fmt: skip
     return arguments, at
