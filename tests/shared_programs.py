@@ -7,8 +7,11 @@ from pathlib import Path
 import numpy as np
 from numpy import int64
 
-from evener.programs import Field, Program, functor
+import evener as ev
+from evener.device import atomic
+from evener.programs import Field, Program, Vertex, functor
 from evener.programs.gas import GasProgram
+from evener.programs.stages import advance, repeat
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 NAMES = [
@@ -64,3 +67,29 @@ class Outwards(Neighbours):
 
 class Around(Neighbours):
     along = "both"
+
+
+class Spread(Program):
+    """Every call emits its target, so that vertices are in a frontier as often as they may be."""
+
+    level = Field(int64, fill=-1, merge="max")
+
+    @functor
+    def spread(src, dst, edge, s):
+        atomic.max(s.level, dst, s.superstep)
+        return s.superstep < 4
+
+    def start(self, source: Vertex):
+        return [source]
+
+    loop = repeat(advance(spread))
+
+
+def between_layers(width, layers=3):
+    """Layers of vertices, each with an arc to all of the next one, and the last to the first."""
+    first = 1 + width * np.arange(layers)
+    src, dst = [np.zeros(width, int)], [np.arange(1, 1 + width)]
+    for here, there in zip(first, np.roll(first, -1), strict=True):
+        src.append(np.repeat(here + np.arange(width), width))
+        dst.append(np.tile(there + np.arange(width), width))
+    return ev.Graph.from_edges(np.concatenate(src), np.concatenate(dst))

@@ -317,6 +317,13 @@ def download(address: int, nbytes: int) -> np.ndarray:
     return array
 
 
+def copy(address: int, source: int, nbytes: int) -> None:
+    """Copy within the current GPU, in the order of its stream."""
+    cuda = library().cuda
+    kind = cuda.runtime.memcpyDeviceToDevice
+    cuda.runtime.memcpyAsync(address, source, nbytes, kind, cuda.get_current_stream().ptr)
+
+
 def clear(address: int, nbytes: int) -> None:
     """Fill memory of the current GPU with zeros."""
     cuda = library().cuda

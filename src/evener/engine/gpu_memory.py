@@ -19,7 +19,7 @@ from evener.graph.csr import Graph
 from evener.graph.gpu import ROWS, kept
 
 ALIGNED = 256  # bytes at which an array may begin
-CLEARED, SCRATCH, FIELDS = "cleared", "scratch", "fields"
+CLEARED, SCRATCH, RECORD, FIELDS = "cleared", "scratch", "record", "fields"
 
 # Vertices are put in the order of their degrees where that pays for a gather over all of them: in
 # graphs that are large, and skewed, by the largest degree as a multiple of the mean.
@@ -36,6 +36,8 @@ class HostMemory:
         """An array of zeros."""
         return np.zeros(length, dtype)
 
+    told = record = cleared
+
     def scratch(self, length: int, dtype: Any) -> Any:
         """An array of anything."""
         return np.empty(length, dtype)
@@ -50,15 +52,23 @@ class Layout:
 
     def __init__(self) -> None:
         self.library = device.library()
-        self.sizes = {CLEARED: 0, SCRATCH: 0, FIELDS: 0}
+        self.sizes: dict[str, int] = {CLEARED: 0, SCRATCH: 0}
 
     def cleared(self, length: int, dtype: Any) -> device.Span:
         """An array of zeros."""
         return self._place(length, dtype, CLEARED)
 
+    def told(self, length: int, dtype: Any) -> device.Span:
+        """An array of zeros by which host and kernel tell each other something."""
+        return self._place(length, dtype, CLEARED)
+
     def scratch(self, length: int, dtype: Any) -> device.Span:
         """An array of anything."""
         return self._place(length, dtype, SCRATCH)
+
+    def record(self, length: int, dtype: Any) -> device.Span:
+        """An array of anything that may be moved to more room."""
+        return self._place(length, dtype, RECORD)
 
     def field(self, field: Any) -> device.Span:
         """A field, which is an array of its own in each run: it may be a result."""
@@ -66,7 +76,7 @@ class Layout:
 
     def _place(self, length: int, dtype: Any, region: str) -> device.Span:
         dtype = np.dtype(dtype)
-        first = -(-self.sizes[region] // ALIGNED) * ALIGNED
+        first = -(-self.sizes.get(region, 0) // ALIGNED) * ALIGNED
         self.sizes[region] = first + length * dtype.itemsize
         return device.Span(dtype, length, first, region)
 

@@ -13,6 +13,7 @@ from evener.device.states import Identity
 from evener.engine import fusion
 from evener.engine.job import Job, field_dtype
 from evener.engine.lower import EDGE_OPERATORS, MODES, SIDES, Kernel, NotLoweredError, _Writer
+from evener.engine.lower_resume import Resumable
 from evener.operators.grid import (
     advance,
     buckets,
@@ -39,36 +40,27 @@ from evener.programs.stages import (
 
 SIGNATURE = (
     "sync", "graph", "fields", "params", "fronts", "infos", "works", "marks", "pieces", "partials",
-    "totals", "parts", "copies", "ordered", "record", "edge_rooms", "waiting", "trace",
+    "totals", "parts", "copies", "ordered", "record", "edge_rooms", "waiting", "saves", "trace",
 )  # fmt: skip
 # The words of frontiers and how many were made: outside of replays, and within them.
 POOLS = (("infos[0]", "made"), ("infos[2]", "remade"))
 EDGE_POOLS = (("edge_rooms[3]", "edge_made"), ("edge_rooms[4]", "edge_remade"))
 
 
-# How a kernel ends: recorded frontiers need more room; so many vertices were twice in a frontier
-# that it must be tried again with exact culling. (1 is what the CPU's text returns.)
-MORE_ROOM, TOO_MANY = 1, 2
-
-
 def lower_grid(
-    job: Job, direction: str, state: Any, schedule: str = "auto", exact: bool = False,
-    relabels: bool = False,
+    job: Job, direction: str, state: Any, schedule: str = "auto", relabels: bool = False
 ) -> Kernel:  # fmt: skip
     """Write the kernel of a job; DeviceError for what only the interpreter runs.
 
-    ``exact``: no vertex may be twice in a frontier, even where that would change nothing.
     ``relabels``: vertices have other places than their ids say, so there is a table of those.
     """
-    return _GridWriter(job, direction, state, schedule, exact, relabels).write()
+    return _GridWriter(job, direction, state, schedule, relabels).write()
 
 
-class _GridWriter(_Writer):
-    def __init__(
-        self, job: Job, direction: str, state: Any, schedule: str, exact: bool, relabels: bool
-    ):
+class _GridWriter(Resumable, _Writer):
+    def __init__(self, job: Job, direction: str, state: Any, schedule: str, relabels: bool):
         super().__init__(job, direction, state)
-        self.exact = exact
+        self.prepare()
         chosen = SCHEDULES["dynamic" if schedule == "auto" else schedule]
         self.names.update(
             cycles=warp.cycles, barrier=warp.barrier,
@@ -81,6 +73,7 @@ class _GridWriter(_Writer):
             tell_whole=record.tell_whole, note=record.note, end=record.end,
             prepare_replay=record.prepare_replay, remember=record.remember, recall=record.recall,
             remember_edges=record.remember_edges, recall_edges=record.recall_edges,
+            save=record.save, begin_again=record.begin_again,
             **{name: getattr(buckets, name) for name in ("join", "pick", "hand_on")},
             **{name: getattr(edge_frontier, name) for name in (*EDGE_OPERATORS, "fresh_edges")},
         )  # fmt: skip
@@ -109,6 +102,7 @@ class _GridWriter(_Writer):
         begin += [f"waits_{i} = 0" for i in range(self.orders)]
         if self.kernel.has_both:
             begin += ["both, weight_both = Adjacency(graph[8], graph[9]), graph[10]"]
+        begin += self.finish_places()
         self.lines[at:at] = ["    " + line for line in begin]
         for i, name in enumerate(self.d.fields):
             if name in copied:
@@ -145,11 +139,23 @@ class _GridWriter(_Writer):
         self.put(f"{count} += 1")
         self.put(f"{name} = fresh{'_edges' if of_edges else ''}(team, {name}, {pool}, {count})")
 
-    def before(self, stage: Stage) -> None:
-        if isinstance(stage, Filter | Compute | Reduce):
-            self.begin()
+    def filter(self, stage: Filter) -> None:
+        self.begin(makes=True)
+        super().filter(stage)
+
+    def compute(self, stage: Compute) -> None:
+        self.begin()
+        super().compute(stage)
+
+    def reduce(self, stage: Reduce) -> None:
+        self.begin()
+        super().reduce(stage)
+
+    def on_edges(self, stage: Filter | Compute) -> None:
+        self.begin()
         if isinstance(stage, Filter):
-            self.renew("edge_following" if stage.on_edges else self.next)
+            self.renew("edge_following")
+        super().on_edges(stage)
 
     def count(self, called: str) -> None:
         self.put(f"done = {called}")
@@ -161,7 +167,8 @@ class _GridWriter(_Writer):
         if self.direction == "auto" and stage.where is None:
             mode = MODES["push"]
         source = self.source(stage)
-        exact = self.exact or self.is_exact(stage)
+        exact = self.is_exact(stage)
+        self.kernel.is_inexact |= not exact
         if self.has_edges and not stage.over_all:
             self.put("if on_edges:")
             self.indent += 1
@@ -192,8 +199,6 @@ class _GridWriter(_Writer):
         )
         self.count_calls()
         self.put("left, before = left - arcs, size")
-        if not exact:
-            self.put(f"if {self.next}.info[0] > len({self.next}.queue): return {TOO_MANY}")
         self.swap()
 
     def count_calls(self) -> None:
@@ -292,6 +297,10 @@ class _GridWriter(_Writer):
         self.put("if rounds > 0:")
         self.put("    note(team, trace, row, rounds, members, done, False, clock)")
         self.put("    row, fused = row + 1, fused + rounds - 1")
+        if self.all_places and not self.in_replay:  # it is empty: any queue will do
+            self.put("current = Frontier(fronts[0], fronts[1], current.info)")
+            self.put("following = Frontier(fronts[2], fronts[3], following.info)")
+            self.put("side = False")
         self.close(stage, outer)
 
     def ordered(self, stage: Repeat) -> None:
@@ -304,23 +313,29 @@ class _GridWriter(_Writer):
             self.put(f"waits_{room[8:-1]} += 1")
             self.put(f"{name} = fresh(team, {name}, {room}[2], waits_{room[8:-1]})")
 
-        self.begin()
-        for i, name in enumerate((mine, later)):
-            self.put(f"{name} = Frontier({room}[{i}], spare_bits, {room}[2])")
-        renew(mine)
-        self.put(f"join(team, current, {mine}, {order})")
+        if self.places_in((stage,)) and self.replays:
+            self.saved_orders[self.loops] = room
+        turned = f"turned_{self.loops}"
+        with self.skipped_over():
+            self.begin()
+            for i, name in enumerate((mine, later)):
+                self.put(f"{name} = Frontier({room}[{i}], spare_bits, {room}[2])")
+            self.put(f"{turned} = False")
+            renew(mine)
+            self.put(f"join(team, current, {mine}, {order})")
         self.put("while True:")
         self.indent += 1
-        self.ask_limit(stage)
-        self.put(f"if {mine}.info[0] == 0: break")
-        self.put(f"stopped = {self.stop_test()}")
-        self.put("if stopped: break")
-        self.begin(makes=True)
-        renew(later)
-        self.put(f"pick(team, {mine}, {later}, {self.next}, {order})")
-        self.put(f"{mine}, {later} = {later}, {mine}")
-        self.swap()
-        self.put("if current.info[0] == 0: continue")
+        with self.skipped_over():
+            self.ask_limit(stage)
+            self.put(f"if {mine}.info[0] == 0: break")
+            self.put(f"stopped = {self.stop_test()}")
+            self.put("if stopped: break")
+            self.begin(makes=True)
+            renew(later)
+            self.put(f"pick(team, {mine}, {later}, {self.next}, {order})")
+            self.put(f"{mine}, {later}, {turned} = {later}, {mine}, not {turned}")
+            self.swap()
+            self.put("if current.info[0] == 0: continue")
         self.superstep(stage)
         self.begin()
         self.put(f"join(team, current, {mine}, {order})")

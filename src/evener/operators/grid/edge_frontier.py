@@ -13,7 +13,7 @@ import numpy as np
 from evener.device import atomic, compiled
 from evener.device.warp import ballot, barrier, count_bits, shuffle
 from evener.operators.advance import always
-from evener.operators.grid.advance import ALL_NEIGHBOURS, Emitted, take
+from evener.operators.grid.advance import ALL_NEIGHBOURS, NEVER, Emitted, take
 from evener.operators.grid.frontier import (
     INFO_WORDS,
     SIZE,
@@ -112,7 +112,7 @@ def compute_edges(team, out, f, s, current):
 @compiled(allocates=False)
 def targets(team, out, current, following, marks, stamp):
     """The set of the edges' ``dst``, as a queue."""
-    sink = Emitted(following.queue, following.info, marks, stamp, True, True)
+    sink = Emitted(following.queue, following.info, marks, stamp, True, True, NEVER)
     size = current.info[SIZE]
     held = np.int64(0)
     base = team.rank * 32

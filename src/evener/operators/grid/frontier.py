@@ -142,27 +142,32 @@ def append(team, held, region, queue, counter, word, joins, v):
     ``counter[word]`` is the length of the queue; ``region`` is 0 or 1, one for each of two queues
     that are appended to at the same time.
     """
+    return append_at(team, held, region, queue, counter, word, joins, v)[0]
+
+
+@compiled(allocates=False)
+def append_at(team, held, region, queue, counter, word, joins, v):
+    """As `append`; returns also how long the queue was when the buffer was last moved there."""
     mask = ballot(joins)
+    at = np.int64(0)
     if mask == 0:
-        return held
+        return held, at
     base = (thread_of_block() >> 5) * BUFFER + region * (BUFFER // 2)
     if joins:
         team.buffer[np.uint64(base + held + below(team, mask))] = v
     held += count_bits(mask)
     if held >= 32:
         sync_warp()
-        at = np.int64(0)
         if team.lane == 0:
             at = np.int64(atomic.add(counter, word, 32))
         at = shuffle(at, 0)
-        if at + team.lane < len(queue):  # inexact culling may ask for more than there is
-            queue[np.uint64(at + team.lane)] = team.buffer[np.uint64(base + team.lane)]
+        queue[np.uint64(at + team.lane)] = team.buffer[np.uint64(base + team.lane)]
         held -= 32
         rest = team.buffer[np.uint64(base + 32 + team.lane)]
         sync_warp()
         team.buffer[np.uint64(base + team.lane)] = rest
     sync_warp()
-    return held
+    return held, at
 
 
 @compiled(allocates=False)
@@ -174,7 +179,7 @@ def flush(team, held, region, queue, counter, word):
         if team.lane == 0:
             at = np.int64(atomic.add(counter, word, held))
         at = shuffle(at, 0)
-        if team.lane < held and at + team.lane < len(queue):
+        if team.lane < held:
             queue[np.uint64(at + team.lane)] = team.buffer[np.uint64(base + team.lane)]
         sync_warp()
 
