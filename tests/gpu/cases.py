@@ -11,6 +11,9 @@ import numpy as np
 
 import evener as ev
 from graphs import DEGENERATE
+from shared_programs import Around, Neighbours, Outwards
+from test_native import Everything
+from test_native_loops import Bounded, EdgesThroughout, Gathered, Nested, OverEdges
 
 ALGORITHMS = {
     "bfs": (lambda g, **k: ev.bfs(g, g.labels[:1], **k), ["depth"]),
@@ -42,6 +45,19 @@ ALGORITHMS = {
 }  # fmt: skip
 # Those whose kernels depend on the direction; in the others nothing is advanced, or by buckets.
 DIRECTED = ["bfs", "bounded bfs", "sssp", "sswp", "betweenness"]
+
+# Programs that between them have every stage and loop, and what they find.
+LOOPS = {
+    Everything: ["level", "visits", "sums", "backed"],
+    OverEdges: ["level", "seen", "weights", "backed"],
+    EdgesThroughout: ["seen", "visits"],
+    Bounded: ["distance", "first", "settled", "replayed"],
+    Nested: ["hops", "spread", "around"],
+    Gathered: [],  # of several values it takes "any"
+    Neighbours: ["total"],
+    Outwards: ["total"],
+    Around: ["total"],
+}
 
 
 def weighted(graph, dtype=np.int64):

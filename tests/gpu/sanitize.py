@@ -5,9 +5,9 @@
     compute-sanitizer --tool racecheck python tests/gpu/sanitize.py
     compute-sanitizer --tool initcheck python tests/gpu/sanitize.py
 
-Graphs are small and grids have two blocks, since those spin at barriers. CuPy's pool is off: memory
-from it would be the sanitizer's to know, but not where one array ends and the next begins.
-Names of algorithms or programs choose some of them.
+Graphs are small and grids have two blocks, since those spin at barriers. CuPy's pool is off, and
+every array has memory of its own: what is written beyond one is then seen. Names of algorithms or
+programs choose some of them.
 """
 
 import sys
@@ -17,6 +17,8 @@ import numpy as np
 
 import evener as ev
 from evener.device import cuda
+from evener.engine import gpu_memory
+from evener.engine.gpu_memory import CLEARED, SCRATCH, Layout
 from evener.engine.run import run as run_program
 
 BLOCKS = 2
@@ -31,6 +33,21 @@ def graphs():
     yield ev.Graph.from_edges(src, dst, weight, num_vertices=k + 3, directed=False)
     rmat = ev.generate.rmat(8, 6, weights=(1, 9), seed=1, directed=True)
     yield ev.Graph(rmat.indptr, rmat.indices, rmat.weights.astype(np.int64), directed=True)
+
+
+class Apart(Layout):
+    """Every array in a region of its own, but for those that host and kernel share."""
+
+    def cleared(self, length, dtype):
+        return self._place(length, dtype, f"{CLEARED} {len(self.sizes)}")
+
+    def scratch(self, length, dtype):
+        if self.given < 2:  # what is uploaded is in one piece
+            self.given += 1
+            return super().scratch(length, dtype)
+        return self._place(length, dtype, f"{SCRATCH} {len(self.sizes)}")
+
+    given = 0
 
 
 def few_blocks():
@@ -48,12 +65,12 @@ def main(chosen):
     """Run all algorithms and programs, or those chosen."""
     here = Path(__file__)
     sys.path[:0] = [str(here.parents[1]), str(here.parents[2] / "examples")]
-    from cases import ALGORITHMS, assert_same, run
+    from cases import ALGORITHMS, LOOPS, assert_same, run
 
     from shared_programs import parameters_for
-    from test_programs import LOOPS
 
     cuda.library().cuda.set_allocator(None)
+    gpu_memory.Layout = Apart
     few_blocks()
     for graph in graphs():
         for algorithm in ALGORITHMS:
