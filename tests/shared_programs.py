@@ -5,13 +5,13 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from numpy import int64
+from numpy import float32, float64, int32, int64
 
 import evener as ev
 from evener.device import atomic
 from evener.programs import Field, Program, Vertex, functor
 from evener.programs.gas import GasProgram
-from evener.programs.stages import advance, repeat
+from evener.programs.stages import advance, compute, repeat
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 NAMES = [
@@ -93,3 +93,30 @@ def between_layers(width, layers=3):
         src.append(np.repeat(here + np.arange(width), width))
         dst.append(np.tile(there + np.arange(width), width))
     return ev.Graph.from_edges(np.concatenate(src), np.concatenate(dst))
+
+
+class Functions(Program):
+    """NumPy's functions of numbers, of every dtype."""
+
+    whole = Field(int64)
+    short = Field(int32)
+    real = Field(float64)
+    single = Field(float32)
+    odd = Field(float64)
+
+    @functor
+    def calculate(v, s):
+        x = float64(s.id[v]) / 7 - 3
+        s.real[v] = np.sqrt(np.abs(x)) + np.exp(-x) * np.floor(x) + np.ceil(x) - np.cbrt(x)
+        s.real[v] += np.power(np.fabs(x), 1.5) + np.log1p(np.square(x)) + np.sign(x)
+        s.odd[v] = np.trunc(x) + 10 * np.rint(x) + np.copysign(2.5, x) + np.mod(x, 2.0)
+        s.odd[v] += np.floor_divide(x, 0.7) + np.negative(x) + np.expm1(x) + np.exp2(x)
+        if np.isinf(x / 0.0) and np.isfinite(x) and not np.isnan(x) and x != 0:
+            s.odd[v] += np.reciprocal(x)
+        y = float32(x)
+        s.single[v] = np.sqrt(np.abs(y)) + np.floor(y) * np.sign(y) + np.maximum(y, np.rint(y))
+        s.whole[v] = np.abs(s.id[v] - 9) + np.square(s.id[v]) + np.sign(s.id[v] - 5)
+        s.whole[v] += np.power(int64(3), 4) + np.mod(-s.id[v], 7) + np.floor_divide(-s.id[v], 4)
+        s.short[v] = np.abs(int32(-3)) + np.negative(int32(s.id[v]))
+
+    loop = compute(calculate, over="all")

@@ -33,11 +33,12 @@ from evener.algorithms.sssp import (
     TargetSSSP,
 )
 from evener.algorithms.sswp import SSWP
+from evener.device import cuda as device
 from evener.engine import gpu
 from evener.engine.job import set_up
 from evener.operators.schedules import SCHEDULES
 from evener.programs import Program
-from shared_programs import Around, Spread, parameters_for, programs
+from shared_programs import Around, Functions, Spread, parameters_for, programs
 from test_native import Everything
 from test_native_loops import Bounded, EdgesThroughout, Gathered, Nested, OverEdges
 
@@ -116,6 +117,17 @@ def test_every_program(program):
     text = ptx(program)
     assert "barrier" in text or "bar.sync" in text
     assert "\n\tcall" not in text, "something was not inlined"
+
+
+def test_functions_of_numpy():
+    """They compile in functors; a GPU checks what they do (tests/gpu)."""
+    ptx(Functions)
+
+    def kernel(a):
+        a[0] = np.gcd(a[1], a[2])
+
+    with pytest.raises(ev.DeviceError, match=r"there is no numpy\.gcd on a GPU"):
+        device.compile_ptx(kernel, ("int64[]",), (9, 0), 1)
 
 
 @pytest.mark.parametrize("schedule", NAMED)

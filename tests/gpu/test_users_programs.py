@@ -10,7 +10,7 @@ import evener as ev
 from evener.device.cuda import GridKernel
 from evener.engine import gpu
 from evener.engine.run import run
-from shared_programs import NAMES, Spread, between_layers, parameters_for, programs
+from shared_programs import NAMES, Functions, Spread, between_layers, parameters_for, programs
 from test_native import Everything
 from test_native_loops import Bounded, Nested, OverEdges
 
@@ -110,3 +110,13 @@ def test_loops_repeated(program):
         have = run(program, graph, device="cuda", **given)
         for name in LOOPS[program]:
             np.testing.assert_array_equal(getattr(have, name), getattr(want, name))
+
+
+def test_functions_of_numpy():
+    graph = ev.generate.path(60)
+    have, want = (run(Functions, graph, device=device) for device in ("cuda", "cpu"))
+    for name, field in Functions.declaration.fields.items():
+        rtol = 1e-5 if field.dtype == np.float32 else 1e-12
+        np.testing.assert_allclose(
+            getattr(have, name), getattr(want, name), rtol=rtol, err_msg=name
+        )
