@@ -271,8 +271,8 @@ class _GridWriter(Resumable, _Writer):
         self.begin()
         self.put(f"s = {self.state('weight_out')}")
         self.put(
-            f"flag, done = edges(team, {visit}, out, f_{stage.functor}, {where}, s, {first}, {last}, "
-            "everyone, pieces)"
+            f"flag, done = edges(team, {visit}, out, f_{stage.functor}, {where}, s, {first}, "
+            f"{last}, everyone, pieces)"
         )
         self.count_calls()
         self.put("changed = changed or flag")
