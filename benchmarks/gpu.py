@@ -9,6 +9,9 @@ component; the first of them is compared with the cpu device. Results go to
 ``--gteps`` measures BFS on two graphs of one and two thousand million arcs instead: arcs of the
 component of the source by seconds, and the memory that generating and BFS take on the GPU, that of
 code not counted. Results go to ``benchmarks/results/cuda_gteps.json``.
+
+``--schedules`` compares the schedules (`gpu_schedules`); results go to
+``benchmarks/results/cuda_schedules.json``.
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ from evener.device import cuda as device
 from evener.device import format_bytes
 from evener.device.probe import list_devices
 from evener.operators.schedules.common import PIECE_WORDS, room_for_pieces
+from gpu_schedules import measure_schedules
 
 # Milliseconds to reach, and those of the best peer measured on an H200.
 TARGETS = {
@@ -48,6 +52,12 @@ GRAPHS: dict[str, Callable[[], Any]] = {
     "kron20x128": lambda: ev.generate.rmat(20, 128, weights=(1, 63), seed=1, device="cuda"),
     "kron22x48": lambda: ev.generate.rmat(22, 48, weights=(1, 63), seed=1, device="cuda"),
     "grid2k": lambda: ev.generate.grid(2048, removed=0.05, weights=(1, 63), seed=1, device="cuda"),
+}
+GRAPHS_FOR_SCHEDULES: dict[str, Callable[[], Any]] = {
+    "kron20": GRAPHS["kron20"],
+    "kron22x16": lambda: ev.generate.rmat(22, 16, weights=(1, 63), seed=1, device="cuda"),
+    "uniform20": lambda: ev.generate.uniform(20, 16, weights=(1, 63), seed=1, device="cuda"),
+    "grid2k": GRAPHS["grid2k"],
 }
 LARGE = {"kron20x1023": (20, 1023), "kron24x63": (24, 63)}  # scale and edge factor
 PAPER_GTEPS = 22.3  # BFS by pushing alone on 6 K40 (Pan et al. 2017)
@@ -210,9 +220,10 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=16)
     parser.add_argument("--no-verify", action="store_true")
     parser.add_argument("--gteps", action="store_true", help="BFS on the large graphs instead")
+    parser.add_argument("--schedules", action="store_true", help="compare the schedules instead")
     parser.add_argument("-o")
     given = parser.parse_args()
-    name = "cuda_gteps" if given.gteps else "cuda"
+    name = "cuda_gteps" if given.gteps else "cuda_schedules" if given.schedules else "cuda"
     out = Path(given.o or Path(__file__).with_name("results") / f"{name}.json")
     graphs = given.graphs.split(",") if given.graphs else list(LARGE if given.gteps else GRAPHS)
     results = preamble(name, 1)
@@ -224,6 +235,11 @@ def main() -> None:
             results["cases"] += large_cases(graph, given.trials, not given.no_verify)
             write_results(out, results)
         print_cases(results["cases"])
+    elif given.schedules:
+        warnings.simplefilter("ignore", RuntimeWarning)  # 20 iterations are not meant to converge
+        for name, make in GRAPHS_FOR_SCHEDULES.items():
+            if not given.graphs or name in graphs:
+                measure_schedules(results, name, with_real_weights(make()), given.trials, out)
     else:
         measure_table(results, graphs, given, out)
 

@@ -315,6 +315,19 @@ def test_betweenness_from_a_sample_as_networkx_scales_it(device, monkeypatch):
 
 
 @alone
+@pytest.mark.parametrize("directed", [True, False])
+def test_betweenness_of_several_sources_side_by_side(device, directed, monkeypatch):
+    whole = ev.generate.rmat(6, 4, seed=3)
+    graph = ev.Graph.from_edges(whole._sources(), whole.indices[::-1], directed=directed)
+    sources = [3, 5, 9, 11, 20, 21, 30]
+    monkeypatch.setitem(betweenness.__globals__, "side_by_side", lambda *given: 3)
+    result = betweenness(graph, sources=sources, device=device)
+    assert result.graph is graph
+    assert len(result.score) == graph.num_vertices
+    verify(betweenness, graph, result, sources=sources)
+
+
+@alone
 def test_betweenness_where_counts_exceed_floats(device):
     # A float holds counts up to 2^1024; this chain of diamonds has 2^1200 paths from end to end,
     # and beside it runs a plain path of the same length, so that a level holds 1 and 2^1200.

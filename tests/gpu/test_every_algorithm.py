@@ -66,3 +66,14 @@ def test_vertices_in_the_order_of_degrees(algorithm, monkeypatch):
         graph = graphs()[name]
         fresh = ev.Graph(graph.indptr, graph.indices, graph.weights, directed=graph.directed)
         assert_same(run(algorithm, fresh, device="cuda"), expected(algorithm, name), name)
+
+
+def test_many_sources_side_by_side():
+    from evener.engine.side_by_side import side_by_side
+
+    graph = ev.generate.grid(40, 50)
+    assert side_by_side("cuda", graph, 100) == 16
+    assert side_by_side("cuda", ev.generate.rmat(18, 16), 100) == 1  # its frontiers fill the GPU
+    want = ev.betweenness(graph, sources=50, device="cpu").score
+    have = ev.betweenness(graph, sources=50, device="cuda").score
+    np.testing.assert_allclose(have, want, rtol=1e-9, atol=1e-12)

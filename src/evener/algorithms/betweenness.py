@@ -4,6 +4,8 @@ Method: Brandes (A faster algorithm for betweenness centrality, J. Math. Sociolo
 source a breadth-first search counts the shortest paths σ to every vertex, level by level; then,
 level by level backwards, the dependency δ(v) = σ(v) · Σ (1 + δ(w)) / σ(w) over the neighbours w one
 level farther. Both sums are gathers, so they need no atomics and only the values of neighbours.
+Where a device has more to give than one source asks for, several go side by side, each on a copy of
+the graph.
 
 Encoding of counts: on a lattice σ grows beyond any float (2^3000 on one of 1500²), and within one
 level it ranges from 1 to that, so no factor for a level can hold it. A count, and a coefficient
@@ -30,7 +32,9 @@ from evener.algorithms.arguments import SomeLabels, whole
 from evener.algorithms.outcome import only
 from evener.device import atomic
 from evener.engine.run import run
+from evener.engine.side_by_side import side_by_side
 from evener.errors import GraphError
+from evener.graph.copies import copies_of
 from evener.graph.csr import Graph
 from evener.programs import Field, Param, Program, functor
 from evener.programs.stages import advance, backwards, compute, filter, gather, repeat
@@ -38,7 +42,7 @@ from evener.programs.stages import advance, backwards, compute, filter, gather, 
 if TYPE_CHECKING:
     from evener.engine.result import Result
 
-UNREACHED = 2**31 - 1
+UNREACHED = ELSEWHERE = 2**31 - 1
 BITS = 44  # of the mantissa
 MANTISSA = (1 << BITS) - 1
 UNIT, WHOLE = 2.0 ** (1 - BITS), 2.0**BITS  # a multiplication costs less than ldexp
@@ -47,13 +51,13 @@ ONE = (CENTRE << BITS) | (1 << (BITS - 1))
 
 
 class Betweenness(Program):
-    """Scores of an undirected graph, one source a round."""
+    """Scores of an undirected graph, one source a round, or one on each of its copies."""
 
     score = Field(float64)
     depth = Field(int32, fill=UNREACHED, merge="min")
     paths = Field(int64)  # σ, encoded
     coefficient = Field(int64)  # (1 + δ) / σ, encoded
-    turn = Field(int32, fill=-1)  # the round in which the vertex is the source
+    turn = Field(int32, fill=-1)  # the round in which the vertex is the source, here or ELSEWHERE
     scale = Param(float64, 1.0)
     scale_of_sources = Param(float64, 1.0)
 
@@ -125,11 +129,15 @@ class Betweenness(Program):
     def rescale(v, s):
         s.score[v] *= s.scale if s.turn[v] < 0 else s.scale_of_sources
 
-    def start(self, sources):
-        self.turn[sources] = np.arange(len(sources))
-        self.depth[sources[:1]] = 0
-        self.paths[sources[:1]] = ONE
-        return sources[:1]
+    def start(self, sources, copies=1):
+        n = self.num_vertices // copies
+        number = np.arange(len(sources))
+        self.turn[(sources + n * np.arange(copies)[:, None]).ravel()] = ELSEWHERE
+        at = sources + n * (number % copies)
+        self.turn[at] = number // copies
+        self.depth[at[:copies]] = 0
+        self.paths[at[:copies]] = ONE
+        return at[:copies]
 
     # A level reads only its neighbours' levels, never itself: values may be seen at once.
     counting = repeat(
@@ -218,10 +226,14 @@ def betweenness(
     chosen = _choose(graph, sources, seed)
     general, of_sources = _scales(graph, None if sources is None else len(chosen), normalized)
     program = DirectedBetweenness if graph.directed else Betweenness
+    copies = side_by_side(device, graph, len(chosen))
     result = run(
-        program, graph, sources=chosen, scale=general, scale_of_sources=of_sources,
-        device=device, **options,
+        program, copies_of(graph, copies), sources=chosen, copies=copies, scale=general,
+        scale_of_sources=of_sources, device=device, **options,
     )  # fmt: skip
+    if copies > 1:
+        result.graph = graph
+        result._set_field("score", result.score.reshape(copies, -1).sum(axis=0))
     return only(result, "score")
 
 

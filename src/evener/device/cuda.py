@@ -8,8 +8,10 @@ threads can meet at barriers.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
+import gc
 import hashlib
 import importlib
 import importlib.metadata
@@ -19,7 +21,7 @@ import sys
 import threading
 import time
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -132,7 +134,7 @@ def compile_ptx(
 
     So many blocks must fit on a multiprocessor: that bounds the registers of a thread.
     """
-    with _lock:
+    with _lock, _without_garbage_collection():
         compiler = _import_compiler()
         device = SimpleNamespace(compute_capability=capability)
         for module in compiler.asks_device:
@@ -146,6 +148,18 @@ def compile_ptx(
         except compiler.errors as error:
             raise CompileError(f"the kernel does not compile for a GPU: {error}") from error
     return code
+
+
+@contextlib.contextmanager
+def _without_garbage_collection() -> Iterator[None]:
+    """The compiler makes many objects and few cycles; to look for those takes a tenth longer."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 @functools.cache
@@ -180,7 +194,7 @@ def _import_compiler() -> Any:
         compile=library.compile, jit=library.jit(device=True, forceinline=True), type_of=type_of,
         asks_device=(load("numba.cuda.compiler"), load("numba.cuda.dispatcher")),
         errors=load("numba.core.errors").NumbaError, serial=cuda_serial,
-        intrinsics=cuda_intrinsics,
+        intrinsics=cuda_intrinsics, unliteral=types.unliteral,
     )  # fmt: skip
 
 
@@ -195,8 +209,22 @@ def _translate(value: Any) -> Any:
     found = _translated.get(id(value))
     if found is None:
         made = _import_compiler().jit(_with_translated_globals(value.python))
+        made.compile_device = _without_literals(made.compile_device)
         found = _translated[id(value)] = (value, made)
     return found[1]
+
+
+def _without_literals(compile_device: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a function once for all numbers, not again for each that is written out in a call.
+
+    It is inlined, so whatever follows from the number is worked out all the same.
+    """
+    unliteral = _import_compiler().unliteral
+
+    def compile_once(args: tuple[Any, ...], return_type: Any = None) -> Any:
+        return compile_device(tuple(map(unliteral, args)), return_type)
+
+    return compile_once
 
 
 def _with_translated_globals(function: Any) -> Any:

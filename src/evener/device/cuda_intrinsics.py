@@ -391,6 +391,26 @@ def _overload_load_after(array, index):
 
 
 @intrinsic
+def _ask_for(typing, array, index):
+    def generate(context, builder, sig, args):
+        (pointer,) = _operands(context, builder, sig, args)
+        kind = ir.FunctionType(ir.VoidType(), [ir.IntType(64)])
+        code = ir.InlineAsm(kind, "prefetch.global.L2 [$0];", "l", side_effect=True)
+        builder.call(code, [builder.ptrtoint(pointer, ir.IntType(64))])
+        return context.get_dummy_value()
+
+    return signature(types.none, array, index), generate
+
+
+@overload(warp.prefetch)
+def _overload_prefetch(array, index):
+    def prefetch(array, index):
+        _ask_for(array, index)
+
+    return prefetch
+
+
+@intrinsic
 def _shared_parts(typing, like):
     """One array for each dtype, however many functions use it: they are linked more than once."""
 

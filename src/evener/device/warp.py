@@ -96,6 +96,10 @@ def load_after(array: Any, index: Any) -> Any:
     return array[index]
 
 
+def prefetch(array: Any, index: Any) -> None:
+    """Ask for an element that a later stage reads, without waiting for it."""
+
+
 def shared_buffer(like: Any) -> Any:
     """Memory that the threads of a block share: `BUFFER` items for each warp."""
     return np.empty(BUFFER * BLOCK // WARP, like.dtype)

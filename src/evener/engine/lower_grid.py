@@ -38,6 +38,10 @@ from evener.programs.stages import (
     Stage,
 )
 
+# What ``auto`` takes where no list can be long, since of each only so many neighbours are visited:
+# nothing is claimed and nothing put off.
+FOR_SLICES, SHORT_SLICE = "warp_segmentation", 8
+
 SIGNATURE = (
     "sync", "graph", "fields", "params", "fronts", "infos", "works", "marks", "pieces", "partials",
     "totals", "parts", "copies", "ordered", "record", "edge_rooms", "waiting", "saves", "trace",
@@ -62,10 +66,12 @@ class _GridWriter(Resumable, _Writer):
         super().__init__(job, direction, state)
         self.prepare()
         chosen = SCHEDULES["dynamic" if schedule == "auto" else schedule]
+        slices = SCHEDULES[FOR_SLICES if schedule == "auto" else schedule]
         self.names.update(
             cycles=warp.cycles, barrier=warp.barrier,
             new_team=frontier.new_team, begin=frontier.begin, fresh=frontier.fresh,
             is_stopped=frontier.is_stopped, visit=chosen.visit, totals_of=chosen.totals_of,
+            visit_slices=slices.visit,
             advance=advance.advance, nearest=nearest.nearest, gather=gather.gather,
             filter_=vertices.filter, compute=vertices.compute, reduce=vertices.reduce,
             edges=vertices.edges, reduce_block=vertices.reduce_block,
@@ -261,11 +267,12 @@ class _GridWriter(Resumable, _Writer):
         where = "always" if stage.where is None else f"f_{stage.where}"
         first, last = stage.neighbours or (0, None)
         last = (1 << 62) if last is None else last
+        visit = "visit_slices" if last - first <= SHORT_SLICE else "visit"
         self.begin()
         self.put(f"s = {self.state('weight_out')}")
         self.put(
-            f"flag, done = edges(team, visit, out, f_{stage.functor}, {where}, s, {first}, {last}, "
-            "everyone, pieces)"
+            f"flag, done = edges(team, {visit}, out, f_{stage.functor}, {where}, s, {first}, "
+            f"{last}, everyone, pieces)"
         )
         self.count_calls()
         self.put("changed = changed or flag")

@@ -18,6 +18,7 @@ from evener.device.warp import (
     barrier,
     count_bits,
     lowest_bit,
+    prefetch,
     shuffle,
     shuffle_xor,
     sync_warp,
@@ -32,11 +33,12 @@ from evener.operators.grid.frontier import (
     append_at,
     flush,
     has_bit,
+    look_ahead,
     to_bits,
     to_queue,
 )
 
-FREE = 16  # vertices for each warp up to which inexact culling lets all pass
+FREE = 16  # vertices for each warp up to which a frontier is small
 HELD = 255  # of what a warp holds: how many wait in its buffer
 CULLS = 256  # and whether it culls exactly, since the queue is nearly full
 SLACK = 128  # vertices that a warp may append before it knows: two buffers, in each of two rounds
@@ -52,9 +54,10 @@ class Emitted(NamedTuple):
 
     queue: np.ndarray
     info: np.ndarray
+    indptr: np.ndarray  # where the lists of the vertices begin
     marks: np.ndarray
     stamp: int
-    culls: bool
+    is_small: bool
     exact: bool
     limit: Any  # a queue that is longer is nearly full
 
@@ -75,19 +78,22 @@ def limit_of(team, queue, num_vertices, num_arcs):
 def take(team, sink, held, emits, u, v, e):
     """Let the vertices that the lanes emit join the queue, each once in a stage.
 
-    Inexact culling costs no atomic and may let a vertex in twice; in a small frontier, where
-    waiting for the mark would cost the most, it does without. In a queue that is nearly full all
-    are culled exactly.
+    Inexact culling costs no atomic and may let a vertex in twice. In a small frontier, where
+    waiting costs the most, it does without, and exact culling does not look at a mark before it
+    exchanges it; and where the list of the vertex begins is asked for, as the next stage will. In a
+    queue that is nearly full all are culled exactly.
     """
     exact = sink.exact or sink.limit <= 0 or held & CULLS != 0
-    if emits and (sink.culls or exact):
-        mark = np.uint32(sink.stamp)
-        emits = sink.marks[np.uint64(v)] != mark
-        if emits:
-            if exact:
-                emits = atomic.exchange(sink.marks, np.uint64(v), mark) != mark
-            else:
-                sink.marks[np.uint64(v)] = mark
+    if emits:
+        place, mark = np.uint64(v), np.uint32(sink.stamp)
+        if sink.is_small:
+            prefetch(sink.indptr, place)
+        else:
+            emits = sink.marks[place] != mark
+        if emits and exact:
+            emits = atomic.exchange(sink.marks, place, mark) != mark
+        elif emits and not sink.is_small:
+            sink.marks[place] = mark
     if sink.exact:
         return append(team, held, 0, sink.queue, sink.info, SIZE, emits, v)
     some, at = append_at(team, held & HELD, 0, sink.queue, sink.info, SIZE, emits, v)
@@ -98,8 +104,10 @@ def take(team, sink, held, emits, u, v, e):
 
 @compiled(allocates=False)
 def done(team, sink, held):
-    """Flush what the warp holds."""
+    """Flush what the warp holds, and meet; see `evener.operators.schedules.common`."""
     flush(team, held & HELD, 0, sink.queue, sink.info, SIZE)
+    barrier(team.sync)
+    return look_ahead(team, sink.queue, sink.info)
 
 
 @compiled(allocates=False)
@@ -119,9 +127,11 @@ def advance(
         barrier(team.sync)
     else:
         to_queue(team, current)
-        culls = exact or current.info[SIZE] > FREE * team.warps
+        is_small = current.info[SIZE] <= FREE * team.warps
         limit = limit_of(team, following.queue, num_vertices, len(out.indices))
-        sink = Emitted(following.queue, following.info, marks, stamp, culls, exact, limit)
+        sink = Emitted(
+            following.queue, following.info, out.indptr, marks, stamp, is_small, exact, limit
+        )  # fmt: skip
         calls = visit(
             team, out, current, always, 0, ALL_NEIGHBOURS, f, where, s, take, done, sink, pieces
         )
@@ -146,9 +156,11 @@ def count_arcs(team, out, current, num_vertices):
     if size < num_vertices // SMALL:
         return
     arcs = np.int64(0)
-    for i in range(team.thread, size, team.threads):
+    i = team.thread
+    while i < size:
         u = np.uint64(current.queue[np.uint64(i)])
         arcs += np.int64(out.indptr[u + _U1]) - np.int64(out.indptr[u])
+        i += team.threads
     arcs = sum_of_warp(arcs)
     if team.lane == 0 and arcs > 0:
         atomic.add(current.info, EDGES, arcs)

@@ -36,8 +36,9 @@ class EdgeFrontier(NamedTuple):
 @compiled(allocates=False)
 def fresh_edges(team, frontier, infos, made):
     """A frontier to be made, the ``made``-th of its pool: empty."""
-    empty_next(team, infos, made)
-    first = (made % TURNS) * INFO_WORDS
+    which = made % TURNS
+    empty_next(team, infos, which)
+    first = which * INFO_WORDS
     return EdgeFrontier(frontier.src, frontier.edge, infos[first : first + INFO_WORDS])
 
 
@@ -65,7 +66,8 @@ def take_edges(team, sink, held, emits, u, v, e):
 
 @compiled(allocates=False)
 def _done(team, sink, held):
-    pass
+    barrier(team.sync)
+    return np.int64(0)
 
 
 @compiled(allocates=False)
@@ -112,7 +114,7 @@ def compute_edges(team, out, f, s, current):
 @compiled(allocates=False)
 def targets(team, out, current, following, marks, stamp):
     """The set of the edges' ``dst``, as a queue."""
-    sink = Emitted(following.queue, following.info, marks, stamp, True, True, NEVER)
+    sink = Emitted(following.queue, following.info, out.indptr, marks, stamp, False, True, NEVER)
     size = current.info[SIZE]
     held = np.int64(0)
     base = team.rank * 32

@@ -46,6 +46,9 @@ TURNS = 3
 # as there are words to be set: whichever stage a loop asks after, it then learns of the wish.
 CANCEL_EVERY = 32
 
+NARROW = 4  # vertices for each warp, a group of lanes each, of a frontier that is that small
+GROUP = 8  # lanes for one short list
+
 _U1, _U5, _U31 = (np.uint32(value) for value in (1, 5, 31))
 
 
@@ -61,6 +64,7 @@ class Team(NamedTuple):
     buffer: np.ndarray  # of the block, in shared memory
     works: np.ndarray
     turn: Any  # number of this stage
+    slot: Any  # which of the three sets of words is its own
 
 
 @compiled(allocates=False)
@@ -69,7 +73,7 @@ def new_team(sync, works, like):
     here, blocks = thread_of_block(), num_blocks()
     return Team(
         block() * BLOCK + here, blocks * BLOCK, here & 31, (here >> 5) * blocks + block(),
-        blocks * (BLOCK >> 5), sync, shared_buffer(like), works, np.int64(0),
+        blocks * (BLOCK >> 5), sync, shared_buffer(like), works, np.int64(0), np.int64(0),
     )  # fmt: skip
 
 
@@ -77,22 +81,23 @@ def new_team(sync, works, like):
 def begin(team):
     """The team for the next stage, whose words are empty; those of the one after are emptied."""
     turn = team.turn + 1
+    slot = team.slot + 1 if team.slot + 1 < TURNS else np.int64(0)
     if team.thread == team.threads - 1:  # whose warp has the least to do in small frontiers
-        after = ((turn + 1) % TURNS) * WORK_WORDS
+        after = (slot + 1 if slot + 1 < TURNS else 0) * WORK_WORDS
         for word in range(USED_WORDS):
             team.works[after + word] = 0
-        if turn % CANCEL_EVERY < TURNS:
-            team.works[(turn % TURNS) * WORK_WORDS + STOP] = np.int64(team.sync[CANCEL])
+        if turn & (CANCEL_EVERY - 1) < TURNS:
+            team.works[slot * WORK_WORDS + STOP] = np.int64(team.sync[CANCEL])
     return Team(
         team.thread, team.threads, team.lane, team.rank, team.warps, team.sync, team.buffer,
-        team.works, turn,
+        team.works, turn, slot,
     )  # fmt: skip
 
 
 @compiled(allocates=False)
 def work(team, word):
     """Where a word of this stage is."""
-    return np.uint64((team.turn % TURNS) * WORK_WORDS + word)
+    return np.uint64(team.slot * WORK_WORDS + word)
 
 
 @compiled(allocates=False)
@@ -102,10 +107,10 @@ def is_stopped(team):
 
 
 @compiled(allocates=False)
-def empty_next(team, infos, made):
-    """Empty the words of the frontier after the ``made``-th of a pool, as those of a queue."""
+def empty_next(team, infos, which):
+    """Empty the words of the frontier after the one in use of a pool, as those of a queue."""
     if team.thread == team.threads - 1:
-        after = ((made + 1) % TURNS) * INFO_WORDS
+        after = (which + 1 if which + 1 < TURNS else 0) * INFO_WORDS
         infos[after + SIZE] = 0
         infos[after + CURSOR] = 0
         infos[after + FORM] = QUEUE
@@ -115,8 +120,9 @@ def empty_next(team, infos, made):
 @compiled(allocates=False)
 def fresh(team, frontier, infos, made):
     """A frontier to be made, the ``made``-th of its pool: empty."""
-    empty_next(team, infos, made)
-    first = (made % TURNS) * INFO_WORDS
+    which = made % TURNS
+    empty_next(team, infos, which)
+    first = which * INFO_WORDS
     return Frontier(frontier.queue, frontier.bits, infos[first : first + INFO_WORDS])
 
 
@@ -185,6 +191,17 @@ def flush(team, held, region, queue, counter, word):
 
 
 @compiled(allocates=False)
+def look_ahead(team, queue, info):
+    """Read, after a barrier, what a group of lanes will need of a small frontier just made.
+
+    The result is never negative, which the compiler does not know. Who compares it, along with a
+    word that has to be read in any case, waits for all of them at once, not one after the other.
+    """
+    i = min(team.rank * NARROW + team.lane // GROUP, len(queue) - 1)
+    return info[SIZE] + np.int64(np.uint32(queue[np.uint64(i)]))
+
+
+@compiled(allocates=False)
 def has_bit(bits, v):
     """Whether a vertex is in a set of bits."""
     return (bits[np.uint64(v) >> np.uint64(5)] >> (np.uint32(v) & _U31)) & _U1 != 0
@@ -223,10 +240,14 @@ def to_bits(team, frontier):
     """Write a queue as bits, for a stage that is the last to take it; its form stays."""
     if frontier.info[FORM] != QUEUE:
         return
-    for w in range(team.thread, len(frontier.bits), team.threads):
+    w = team.thread
+    while w < len(frontier.bits):
         frontier.bits[np.uint64(w)] = 0
+        w += team.threads
     barrier(team.sync)
-    for i in range(team.thread, frontier.info[SIZE], team.threads):
+    i, size = team.thread, frontier.info[SIZE]
+    while i < size:
         v = np.uint64(frontier.queue[np.uint64(i)])
         set_bits(frontier.bits, v >> np.uint64(5), np.uint32(_U1 << (np.uint32(v) & _U31)))
+        i += team.threads
     barrier(team.sync)

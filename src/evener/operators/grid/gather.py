@@ -12,23 +12,37 @@ import numpy as np
 from evener.device import atomic, compiled
 from evener.device.warp import ballot, barrier, count_bits, lowest_bit
 from evener.operators.advance import always
-from evener.operators.grid.frontier import SIZE, append, flush, member, to_queue
+from evener.operators.grid.frontier import (
+    GROUP,
+    NARROW,
+    SIZE,
+    append,
+    flush,
+    look_ahead,
+    member,
+    to_queue,
+)
 from evener.operators.schedules.common import (
     PIECE_WORDS,
+    SHORT,
     SMALL_PIECE,
+    SMALL_PIECE_POWER,
     along,
     look_up,
     num_pieces,
     put_off,
     together,
+    total_of_group,
 )
-from evener.operators.schedules.dynamic import next_tiles, tile_size
+from evener.operators.schedules.dynamic import next_tiles, tile_power
 
 ALL_NEIGHBOURS = np.int64(1) << np.int64(62)
-# Edges of a piece. Where vertices are sorted 32 long lists are side by side, and one warp takes
-# them one after the other: it must not take longer than all others together.
-GATHER_PIECE, LARGE_PIECE = 256, 512
-LARGE = 1 << 16  # edges for each warp, from which pieces are large
+# Edges of a piece, as powers of two. Where vertices are sorted 32 long lists are side by side, and
+# one warp takes them one after the other: it must not take longer than all others together.
+GATHER_POWER, LARGE_POWER = 8, 9
+GATHER_PIECE = 1 << GATHER_POWER
+NARROW_POWER = NARROW.bit_length() - 1
+LARGE = 1 << 15  # edges for each warp, from which pieces are large; from twice that, fewer cut
 
 _U1 = np.uint64(1)
 
@@ -48,24 +62,37 @@ def gather(
     """
     to_queue(team, current)
     size = current.info[SIZE]
-    width = tile_size(team, size)
-    tiles = (size + width - 1) // width
-    piece, longest = SMALL_PIECE, 2 * SMALL_PIECE
+    narrow = size <= NARROW * team.warps  # a group of lanes for a vertex, the first answers for it
+    power = NARROW_POWER if narrow else tile_power(team, size)
+    width = 1 << power
+    seat, mine = (team.lane % GROUP, team.lane // GROUP) if narrow else (0, team.lane)
+    tiles = (size + width - 1) >> power
+    cut, longest = SMALL_PIECE_POWER, 2 * SMALL_PIECE
     if size > 16 * team.warps:
-        large = len(into.indices) > LARGE * team.warps
-        piece, longest = (LARGE_PIECE, 2 * LARGE_PIECE) if large else (GATHER_PIECE, GATHER_PIECE)
+        arcs = len(into.indices)
+        cut = LARGE_POWER if arcs > LARGE * team.warps else GATHER_POWER
+        longest = 2 << cut if arcs > 2 * LARGE * team.warps else 1 << cut
     held, kept, calls = np.int64(0), np.int64(0), np.int64(0)
     tile, end = team.rank, team.rank + 1
     while tile < tiles:
-        i = tile * width + team.lane
-        if team.lane >= width:
+        i = (tile << power) + mine
+        if mine >= width:
             i = size
         v, start, degree = look_up(into, current, i, size, always, 0, ALL_NEIGHBOURS, t)
-        calls += degree
         is_bare = degree == 0
-        degree = put_off(team, pieces, v, start, degree, piece, longest)
+        if narrow and ballot(degree > SHORT) == 0:
+            if seat == 0:
+                calls += degree
+            total = total_of_group(team, into, f, combine, neutral, t, v, start, degree, parts)
+        else:
+            if seat > 0:
+                degree = np.int64(0)
+            calls += degree
+            degree = put_off(team, pieces, v, start, degree, cut, longest, 0)
+            total = totals_of(team, into, f, combine, neutral, t, v, start, degree, parts)
+        if seat > 0:
+            i = size
         ready = i < size and (degree > 0 or (is_bare and not skips))
-        total = totals_of(team, into, f, combine, neutral, t, v, start, degree, parts)
         joins = False
         if ready:
             if at_once:
@@ -88,8 +115,9 @@ def gather(
         atomic.add(following.info, SIZE, kept)
     kept = np.int64(0)
     barrier(team.sync)
+    ahead = look_ahead(team, following.queue, following.info) if keeps else np.int64(0)
     count = num_pieces(team, pieces)
-    if count > 0:
+    if max(count, -ahead) > 0:
         _total_pieces(team, into, f, combine, neutral, t, parts, pieces, count)
         barrier(team.sync)
         more, own = _finish_pieces(
@@ -110,13 +138,15 @@ def gather(
 
 @compiled(allocates=False)
 def _total_pieces(team, into, f, combine, neutral, t, parts, pieces, count):
-    for i in range(team.rank, count, team.warps):
+    i = team.rank
+    while i < count:
         place = np.uint64(i * PIECE_WORDS)
         v = into.indices.dtype.type(pieces[place])
         e, stop = pieces[place + _U1], pieces[place + np.uint64(2)]
         total = along(team, into, f, combine, neutral, t, v, e, stop, parts)
         if team.lane == 0:
             parts[np.uint64(i)] = total
+        i += team.warps
 
 
 @compiled(allocates=False)
@@ -143,10 +173,12 @@ def _finish_pieces(
         many = pieces[place + np.uint64(3)]
         v = following.queue.dtype.type(pieces[place])
         total, has = neutral, False
-        for k in range(team.lane, many, 32):
+        k = team.lane
+        while k < many:
             one = parts[np.uint64(i + k)]
             total = kind(combine(total, one)) if has else one
             has = True
+            k += 32
         total = together(combine, total, has, 16, parts)
         joins = False
         if team.lane == 0:

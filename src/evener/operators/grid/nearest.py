@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from evener.device import atomic, compiled
-from evener.device.warp import barrier, shuffle_xor
+from evener.device.warp import barrier, prefetch, shuffle_xor
 from evener.operators.advance import always
 from evener.operators.grid.advance import ALL_NEIGHBOURS, FREE
 from evener.operators.grid.frontier import (
@@ -23,6 +23,7 @@ from evener.operators.grid.frontier import (
     flush,
     fresh,
     is_stopped,
+    look_ahead,
     member,
     to_queue,
 )
@@ -35,6 +36,8 @@ APART = 16
 NONE = np.int64(1) << np.int64(62)
 LAST = np.int64(1) << np.int64(52)  # values beyond share this bucket
 
+SPARSE = 8  # edges a vertex: with so many times more, frontiers are large so much earlier
+
 _HELD = 255  # of a count that holds two: near below, far above
 
 
@@ -43,6 +46,7 @@ class Sorted(NamedTuple):
 
     near: np.ndarray
     info: np.ndarray
+    indptr: np.ndarray
     far: np.ndarray
     shared: np.ndarray
     word: Any  # of shared: the size of the pile
@@ -52,7 +56,7 @@ class Sorted(NamedTuple):
     field: np.ndarray
     inverse: float
     bucket: int
-    looks: bool
+    is_small: bool
 
 
 @compiled(allocates=False)
@@ -73,9 +77,10 @@ def take(team, sink, held, emits, u, v, e):
         at = np.uint64(v)
         if bucket_of(sink.field[at], sink.inverse) <= sink.bucket:
             mark = np.uint32(sink.stamp)
-            if not sink.looks or sink.marks[at] != mark:
+            if sink.is_small or sink.marks[at] != mark:
+                prefetch(sink.indptr, at)
                 near = atomic.exchange(sink.marks, at, mark) != mark
-        elif not sink.looks or sink.in_far[at] == 0:
+        elif sink.is_small or sink.in_far[at] == 0:
             far = atomic.exchange(sink.in_far, at, np.uint32(1)) == 0
     some = append(team, held & _HELD, 0, sink.near, sink.info, SIZE, near, v)
     more = append(team, held >> 8, 1, sink.far, sink.shared, sink.word, far, v)
@@ -84,9 +89,11 @@ def take(team, sink, held, emits, u, v, e):
 
 @compiled(allocates=False)
 def done(team, sink, held):
-    """Flush what the warp holds."""
+    """Flush what the warp holds, and meet; see `evener.operators.schedules.common`."""
     flush(team, held & _HELD, 0, sink.near, sink.info, SIZE)
     flush(team, held >> 8, 1, sink.far, sink.shared, sink.word)
+    barrier(team.sync)
+    return look_ahead(team, sink.near, sink.info)
 
 
 @compiled(allocates=False)
@@ -101,10 +108,12 @@ def nearest(
     """
     to_queue(team, current)
     size = current.info[SIZE]
-    for i in range(team.thread, size, team.threads):
+    i = team.thread
+    while i < size:
         v = member(current, i)
         far[np.uint64(i)] = v
         in_far[np.uint64(v)] = 1
+        i += team.threads
     if team.thread == 0:
         shared[PILE] = size
         shared[PILE + APART] = 0
@@ -115,6 +124,7 @@ def nearest(
     rounds, calls, turn = np.int64(0), np.int64(0), np.int64(0)
     bucket = np.int64(-1)
     stopped = False
+    spread = len(out.indices) // len(out.indptr) // SPARSE + 1
     while not stopped:
         which = (turn & 1) * APART
         size = shared[PILE + which]
@@ -141,9 +151,10 @@ def nearest(
             made += 1
             stamp += 1
             following = fresh(team, following, infos, made)
+            is_small = current.info[SIZE] * spread <= FREE * team.warps
             sink = Sorted(
-                following.queue, following.info, far, shared, PILE + APART - which, marks, stamp,
-                in_far, field, inverse, bucket, current.info[SIZE] > FREE * team.warps,
+                following.queue, following.info, out.indptr, far, shared, PILE + APART - which,
+                marks, stamp, in_far, field, inverse, bucket, is_small,
             )  # fmt: skip
             calls += visit(
                 team, out, current, always, 0, ALL_NEIGHBOURS, f, where, s, take, done, sink,
@@ -159,10 +170,12 @@ def nearest(
 def _nearest_bucket(team, far, size, field, inverse, bucket):
     """The nearest bucket beyond the last one, of the part of the pile that a warp looks at."""
     low = NONE
-    for i in range(team.thread, size, team.threads):
+    i = team.thread
+    while i < size:
         found = bucket_of(field[np.uint64(far[np.uint64(i)])], inverse)
         if bucket < found < low:
             low = found
+        i += team.threads
     for power in range(5):
         low = min(low, shuffle_xor(low, 1 << power))
     return low

@@ -52,8 +52,10 @@ def tell_whole(team, trace, visited, fused):
 def settle(team, home, field, moved):
     """Bring a field home that is in its second copy when the kernel ends."""
     if moved:
-        for v in range(team.thread, len(home), team.threads):
+        v = team.thread
+        while v < len(home):
             home[np.uint64(v)] = field[np.uint64(v)]
+            v += team.threads
 
 
 @compiled(allocates=False)
@@ -61,14 +63,17 @@ def remember(team, current, kept, recorded, trace):
     """Keep a frontier for `backwards`; returns the number of those kept, -1 if there is no room.
 
     There is no barrier: what is written here is read only after those of the stages that follow.
+    Of a small frontier, the warps that have the least to do in those keep it.
     """
     to_queue(team, current)
     size = current.info[SIZE]
     if not has_room(kept, recorded, size):
         return _ask_for_room(team, kept, recorded, size, trace)
     start = kept.bounds[recorded]
-    for i in range(team.thread, size, team.threads):
+    i = team.threads - 1 - team.thread
+    while i < size:
         kept.queue[np.uint64(start + i)] = member(current, i)
+        i += team.threads
     return _close(team, kept, recorded, start + size, False)
 
 

@@ -46,8 +46,10 @@ def filter(team, f, s, current, following):
 def compute(team, f, s, current):
     """Call the functor at each vertex."""
     to_queue(team, current)
-    for i in range(team.thread, current.info[SIZE], team.threads):
+    i, size = team.thread, current.info[SIZE]
+    while i < size:
         f(member(current, i), s)
+        i += team.threads
     barrier(team.sync)
 
 
@@ -61,8 +63,10 @@ def reduce(team, f, combine, neutral, s, current, partial):
     to_queue(team, current)
     kind = partial.dtype.type
     total = neutral
-    for i in range(team.thread, current.info[SIZE], team.threads):
+    i, size = team.thread, current.info[SIZE]
+    while i < size:
         total = kind(combine(total, kind(f(member(current, i), s))))
+        i += team.threads
     reduce_block(team, combine, kind(total), partial)
     barrier(team.sync)
     total = reduce_blocks(team, combine, neutral, partial)
@@ -94,8 +98,10 @@ def reduce_blocks(team, combine, neutral, partial):
     """The combination of what all blocks wrote, after a barrier, for each thread."""
     kind = partial.dtype.type
     total = neutral
-    for i in range(team.lane, num_blocks(), 32):
+    i, blocks = team.lane, num_blocks()
+    while i < blocks:
         total = kind(combine(total, partial[np.uint64(i)]))
+        i += 32
     return combine_lanes(combine, kind(total), partial)
 
 
@@ -115,9 +121,11 @@ def take_flag(team, sink, held, emits, u, v, e):
 
 @compiled(allocates=False)
 def done_flag(team, sink, held):
-    """Tell the others."""
+    """Tell the others, and meet."""
     if held > 0:
         team.works[work(team, FLAG)] = 1
+    barrier(team.sync)
+    return np.int64(0)
 
 
 @compiled(allocates=False)

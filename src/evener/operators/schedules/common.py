@@ -4,7 +4,8 @@ A schedule is a function ``visit(team, out, current, wanted, first, last, f, whe
 sink, pieces)``: it calls ``f`` for the neighbours from ``first`` to ``last`` in the list of each
 vertex of the frontier ``current`` that is ``wanted``, if ``where`` holds at the neighbour, ends
 with a barrier, and returns the calls by this thread. After each round all lanes of a warp hand
-what they found to ``take(team, sink, held, emits, u, v, e)``; ``done`` has the last word.
+what they found to ``take(team, sink, held, emits, u, v, e)``; ``done(team, sink, held)`` has the
+last word, ends with the barrier and returns what `look_ahead` found.
 
 A list much longer than others would keep one warp busy while all wait. It is cut into pieces that
 the whole grid works off after the barrier: a vertex, its first edge and the one after its last.
@@ -15,12 +16,15 @@ from __future__ import annotations
 import numpy as np
 
 from evener.device import atomic, compiled
-from evener.device.warp import ballot, barrier, shuffle, shuffle_up, shuffle_xor
-from evener.operators.grid.frontier import PIECES, SIZE, member, work
+from evener.device.warp import ballot, shuffle, shuffle_up, shuffle_xor
+from evener.operators.grid.frontier import GROUP, PIECES, SIZE, member, work
 
-PIECE = 2048  # edges of a piece; lists of more than two are cut
-SMALL_PIECE = 128  # while the frontier is small, so that there is something for every warp
+# Edges of a piece, as powers of two; lists of more than two pieces are cut. Pieces are small while
+# the frontier is, so that there is something for every warp.
+PIECE_POWER, SMALL_PIECE_POWER, LARGEST_POWER = 9, 7, 11
+PIECE, SMALL_PIECE = 1 << PIECE_POWER, 1 << SMALL_PIECE_POWER
 PIECE_WORDS = 4
+SHORT = 32  # edges up to which a group of lanes goes along a list by itself
 ROOM = 1 << 18  # pieces that there is room for at least; see `room_for_pieces`
 
 
@@ -30,9 +34,9 @@ def room_for_pieces(num_arcs: int, piece: int = PIECE) -> int:
 
 
 @compiled(allocates=False)
-def piece_of(team, size):
-    """How many edges a piece has."""
-    return SMALL_PIECE if size <= 16 * team.warps else PIECE
+def piece_power(team, size):
+    """How many edges a piece has, as a power of two."""
+    return SMALL_PIECE_POWER if size <= 16 * team.warps else PIECE_POWER
 
 
 @compiled(allocates=False)
@@ -108,18 +112,29 @@ def owner_of(ends, k):
 
 
 @compiled(allocates=False)
-def put_off(team, pieces, u, start, degree, piece, longest):
-    """Cut the lists of lanes that have more than the longest one; their degree is then 0."""
+def put_off(team, pieces, u, start, degree, power, longest, tiles):
+    """Cut the lists of lanes that have more than the longest one; their degree is then 0.
+
+    Pieces are larger where all ``tiles`` of a frontier, if they were like this one, had no room:
+    a list that is not cut keeps one warp busy for milliseconds. 0 if there is room in any case.
+    """
     if ballot(degree > longest) == 0:
         return degree
-    count = (degree + piece - 1) // piece if degree > longest else np.int64(0)
+    cut = degree if degree > longest else np.int64(0)
+    room = len(pieces) // PIECE_WORDS
+    count = (cut + (1 << power) - 1) >> power
     ends = scan(team, count)
     total = np.int64(shuffle(ends, 31))
+    while total * tiles > room and power < LARGEST_POWER:
+        power += 1
+        count = (cut + (1 << power) - 1) >> power
+        ends = scan(team, count)
+        total = np.int64(shuffle(ends, 31))
+    piece = np.int64(1) << power
     at = np.int64(0)
     if team.lane == 0:
         at = atomic.add(team.works, work(team, PIECES), total)
     at = shuffle(at, 0)
-    room = len(pieces) // PIECE_WORDS
     fits = at + total <= room
     before = np.int64(ends) - count
     base = np.int64(0)
@@ -141,13 +156,6 @@ def put_off(team, pieces, u, start, degree, piece, longest):
 
 
 @compiled(allocates=False)
-def end_visit(team, done, sink, held):
-    """The barrier that ends a visit without pieces."""
-    done(team, sink, held)
-    barrier(team.sync)
-
-
-@compiled(allocates=False)
 def num_pieces(team, pieces):
     """How many pieces were put off."""
     return min(team.works[work(team, PIECES)], len(pieces) // PIECE_WORDS)
@@ -156,17 +164,18 @@ def num_pieces(team, pieces):
 @compiled(allocates=False)
 def finish(team, out, f, where, s, take, done, sink, held, pieces):
     """The barrier that ends a visit, and before another one the pieces, if there are any."""
-    end_visit(team, done, sink, held)
+    ahead = done(team, sink, held)
     count = num_pieces(team, pieces)
-    if count > 0:
+    if max(count, -ahead) > 0:
         held = np.int64(0)
-        for i in range(team.rank, count, team.warps):
+        i = team.rank
+        while i < count:
             place = np.uint64(i * PIECE_WORDS)
             u = out.indices.dtype.type(pieces[place])
             e, stop = pieces[place + np.uint64(1)], pieces[place + np.uint64(2)]
             held = run_along(team, out, f, where, s, take, sink, held, u, e, stop)
+            i += team.warps
         done(team, sink, held)
-        barrier(team.sync)
 
 
 @compiled(allocates=False)
@@ -251,6 +260,20 @@ def total_of_few(into, f, combine, neutral, t, v, e, degree, parts):
         has = True
         e += 4
     return total
+
+
+@compiled(allocates=False)
+def total_of_group(team, into, f, combine, neutral, t, v, start, degree, parts):
+    """The total of a list by the lanes of a group, for each of them; an edge at a time."""
+    kind = parts.dtype.type
+    part, has = neutral, False
+    e, stop = start + team.lane % GROUP, start + degree
+    while e < stop:
+        value = kind(f(into.indices[np.uint64(e)], v, np.uint64(e), t))
+        part = kind(combine(part, value)) if has else value
+        has = True
+        e += GROUP
+    return together(combine, part, has, GROUP >> 1, parts)
 
 
 @compiled(allocates=False)

@@ -11,14 +11,17 @@ from __future__ import annotations
 import numpy as np
 
 from evener.device import compiled
-from evener.device.warp import ballot, lowest_bit, shuffle
-from evener.operators.grid.frontier import claim
+from evener.device.warp import ballot, count_bits, lowest_bit, shuffle
+from evener.operators.grid.frontier import GROUP, NARROW, claim
 from evener.operators.schedules.common import (
+    PIECE_POWER,
+    SHORT,
     SMALL_PIECE,
+    SMALL_PIECE_POWER,
     along,
     finish,
     look_up,
-    piece_of,
+    piece_power,
     put_off,
     run_along,
     size_of,
@@ -29,29 +32,41 @@ from evener.operators.schedules.common import (
 )
 
 WIDE = 64
-GROUP = 8  # lanes for one short list
-NARROW = 4  # vertices for each warp, a group of lanes each, of a frontier that is that small
-SHORT = 32  # edges up to which a group goes along a list by itself
 SINGLE, ROW = 3, 8  # see `next_tiles`
+CLAIMS, LONGEST_ROW = 4, 16  # see `row_of_tiles`
 FEW = 8  # where no list of a tile is longer, each lane has its own
 
 
 @compiled(allocates=False)
-def tile_size(team, size):
-    """Vertices of a tile: few of a small frontier, so that all multiprocessors have some."""
+def tile_power(team, size):
+    """Vertices of a tile: few of a small frontier, so that all multiprocessors have some.
+
+    As a power of two, since to divide by a number takes as long as to load it from memory.
+    """
     if size > 16 * team.warps:
-        return 32
+        return 5
     if size > 8 * team.warps:
-        return 16
-    return 8
+        return 4
+    return 3
 
 
 @compiled(allocates=False)
-def next_tile(team, tile, tiles):
-    """The tile after this one: the first is a warp's own, further ones are claimed."""
-    if tiles > team.warps:
-        return team.warps + claim(team)
-    return tiles
+def row_of_tiles(team, tiles):
+    """How many tiles a warp claims at a time: all go to one word, in turn, to claim."""
+    if tiles <= CLAIMS * team.warps:
+        return np.int64(1)
+    return min(tiles // (CLAIMS * team.warps), LONGEST_ROW)
+
+
+@compiled(allocates=False)
+def next_tile(team, tile, end, tiles, row):
+    """The tile after this one and the end of the row that it is in; the first is a warp's own."""
+    if tile + 1 < end:
+        return tile + 1, end
+    if tiles <= team.warps:
+        return tiles, tiles
+    first = team.warps + claim(team) * row
+    return first, min(first + row, tiles)
 
 
 @compiled(allocates=False)
@@ -81,23 +96,26 @@ def visit(team, out, current, wanted, first, last, f, where, s, take, done, sink
         return visit_narrow(
             team, out, current, size, wanted, first, last, f, where, s, take, done, sink, pieces
         )
-    width = tile_size(team, size)
-    tiles = (size + width - 1) // width
-    piece = piece_of(team, size)
+    power = tile_power(team, size)
+    width = 1 << power
+    tiles = (size + width - 1) >> power
+    cut = piece_power(team, size)
+    few = tiles if cut < PIECE_POWER else np.int64(0)
     calls, held = np.int64(0), np.int64(0)
-    tile = team.rank
+    row = row_of_tiles(team, tiles)
+    tile, end = team.rank, team.rank + 1
     while tile < tiles:
-        i = tile * width + team.lane
+        i = (tile << power) + team.lane
         if team.lane >= width:
             i = size
         u, start, degree = look_up(out, current, i, size, wanted, first, last, s)
         calls += degree
-        degree = put_off(team, pieces, u, start, degree, piece, 2 * piece)
+        degree = put_off(team, pieces, u, start, degree, cut, 2 << cut, few)
         held = visit_wide(team, out, f, where, s, take, sink, held, u, start, degree)
         if degree >= WIDE:
             degree = np.int64(0)
         held = visit_short(team, out, f, where, s, take, sink, held, u, start, degree)
-        tile = next_tile(team, tile, tiles)
+        tile, end = next_tile(team, tile, end, tiles, row)
     finish(team, out, f, where, s, take, done, sink, held, pieces)
     return calls
 
@@ -116,18 +134,24 @@ def visit_narrow(
     if base < size:
         i = base + team.lane // GROUP
         u, e, degree = look_up(out, current, i, size, wanted, first, last, s)
-        if seat == 0:
-            calls += degree
         if ballot(degree > SHORT) == 0:
             stop = e + degree
             e += seat
-            while ballot(e < stop) != 0:
+            lives = ballot(e < stop)
+            while lives != 0:
+                if team.lane == 0:
+                    calls += count_bits(lives)
                 held = step(team, out, f, where, s, take, sink, held, e < stop, u, e)
                 e += GROUP
+                lives = ballot(e < stop)
         else:
             if seat != 0:
                 degree = np.int64(0)
-            degree = put_off(team, pieces, u, e, degree, SMALL_PIECE, 2 * SMALL_PIECE)
+            calls += degree
+            tiles = (size + NARROW - 1) // NARROW
+            degree = put_off(
+                team, pieces, u, e, degree, SMALL_PIECE_POWER, 2 * SMALL_PIECE, tiles
+            )  # fmt: skip
             held = visit_wide(team, out, f, where, s, take, sink, held, u, e, degree)
             if degree >= WIDE:
                 degree = np.int64(0)

@@ -13,7 +13,6 @@ from evener.device import compiled
 from evener.device.warp import barrier, shuffle, shuffle_xor
 from evener.operators.schedules import dynamic, warp_segmentation
 from evener.operators.schedules.common import (
-    end_visit,
     look_up,
     size_of,
     step,
@@ -60,7 +59,7 @@ def visit(team, out, current, wanted, first, last, f, where, s, take, done, sink
             held = step(team, out, f, where, s, take, sink, held, mine < upto, shuffle(u, lane), e)
             k = min(k + 32, upto)
         base += 32
-    end_visit(team, done, sink, held)
+    done(team, sink, held)
     return calls
 
 
@@ -96,16 +95,20 @@ def _sum_degrees(team, out, current, size, wanted, first, last, s, ends):
     share = ((size + team.warps - 1) // team.warps + 31) // 32 * 32
     begin, stop = team.rank * share, min((team.rank + 1) * share, size)
     own = np.int64(0)
-    for i in range(begin + team.lane, stop, 32):
+    i = begin + team.lane
+    while i < stop:
         _, _, degree = look_up(out, current, i, size, wanted, first, last, s)
         own += degree
+        i += 32
     total = _sum(own)
     if team.lane == 0:
         ends[np.uint64(size + team.rank)] = total
     barrier(team.sync)
     before = np.int64(0)
-    for rank in range(team.lane, team.rank, 32):
+    rank = team.lane
+    while rank < team.rank:
         before += ends[np.uint64(size + rank)]
+        rank += 32
     before = _sum(before)
     base = begin
     while base < stop:

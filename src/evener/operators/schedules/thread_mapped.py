@@ -10,7 +10,7 @@ import numpy as np
 
 from evener.device import compiled
 from evener.device.warp import ballot
-from evener.operators.schedules.common import end_visit, look_up, size_of, step, total_of_few
+from evener.operators.schedules.common import look_up, size_of, step, total_of_few
 
 
 @compiled(allocates=False)
@@ -27,7 +27,7 @@ def visit(team, out, current, wanted, first, last, f, where, s, take, done, sink
             held = step(team, out, f, where, s, take, sink, held, e < stop, u, e)
             e += 1
         base += team.threads
-    end_visit(team, done, sink, held)
+    done(team, sink, held)
     return calls
 
 

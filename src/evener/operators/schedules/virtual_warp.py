@@ -13,7 +13,6 @@ import numpy as np
 from evener.device import compiled
 from evener.device.warp import ballot
 from evener.operators.schedules.common import (
-    end_visit,
     look_up,
     size_of,
     step,
@@ -43,7 +42,7 @@ def of_width(width: int) -> SimpleNamespace:
                 held = step(team, out, f, where, s, take, sink, held, e < stop, u, e)
                 e += width
             base += team.warps * (32 // width)
-        end_visit(team, done, sink, held)
+        done(team, sink, held)
         return calls
 
     @compiled(allocates=False)

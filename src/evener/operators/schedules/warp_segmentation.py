@@ -13,7 +13,6 @@ import numpy as np
 from evener.device import compiled
 from evener.device.warp import shuffle, shuffle_up
 from evener.operators.schedules.common import (
-    end_visit,
     look_up,
     owner_of,
     scan,
@@ -33,7 +32,7 @@ def visit(team, out, current, wanted, first, last, f, where, s, take, done, sink
         calls += degree
         held = visit_short(team, out, f, where, s, take, sink, held, u, start, degree)
         base += team.threads
-    end_visit(team, done, sink, held)
+    done(team, sink, held)
     return calls
 
 

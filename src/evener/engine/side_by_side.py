@@ -1,0 +1,37 @@
+"""How many runs from different sources go side by side, on copies of the graph.
+
+A superstep of a small frontier costs a GPU the same whatever it does: it is the time in which
+loads wait for each other. Several frontiers at once then cost little more than one. Where
+frontiers become large, nothing is won, and what lies in the caches is divided.
+"""
+
+from __future__ import annotations
+
+from evener.device.cuda import free_memory, on
+from evener.engine.run import choose_devices
+from evener.graph.csr import Graph
+
+MOST = 16
+# The most vertices or arcs of all copies. Lists are short where frontiers stay small for long.
+SPARSE, SPARSE_SIZE, SIZE = 8, 1 << 26, 1 << 22
+BYTES = 128  # for each of them, at most, with what a run keeps
+
+
+def side_by_side(device: str, graph: Graph, sources: int) -> int:
+    """How many of the sources to take at a time.
+
+    Examples
+    --------
+    >>> import evener as ev
+    >>> from evener.engine.side_by_side import side_by_side
+    >>> side_by_side("cpu", ev.generate.path(9), 4)
+    1
+    """
+    (only, *others), _ = choose_devices(device)
+    size = max(1, graph.num_vertices, graph.num_edges)
+    if only.kind != "cuda" or others or sources < 2:
+        return 1
+    is_sparse = graph.num_edges <= SPARSE * graph.num_vertices
+    with on(only.number or 0):
+        room = min(SPARSE_SIZE if is_sparse else SIZE, free_memory() // BYTES)
+    return max(1, min(MOST, sources, room // size))
