@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,7 @@ from evener.operators.policies import Policy
 from evener.programs.fields import neutral
 from evener.programs.stages import Backwards, Edges, Gather, walk
 
+_KEPT = 4  # kernels whose arrays are kept with the parts
 fault: tuple[int, int] | None = None  # tests have a part fail at a superstep
 
 
@@ -104,6 +105,11 @@ class _Run:
         self.kernel = self._lower(direction)
         key = (job.program, policy.measure, tuple(str(d) for d in self._total_dtypes()))
         self.worker = _worker(self.kernel.text, key, _Names(self.kernel.names))
+        # New memory costs more than many runs: what the last one worked in serves again, unless
+        # it failed or another run has it now.
+        dtypes = tuple(str(array.dtype) for array in self.fields.values())
+        self.key = (self.kernel.text, tuple(threads), dtypes)
+        self.scratch: dict[Any, Any] = parts.kept.pop(self.key, {})
         self._share(direction)
         self.teams = [
             (count, new_sync(), self._arguments(p, count)) for p, count in enumerate(threads)
@@ -115,6 +121,12 @@ class _Run:
             with progress.task(f"compiling {self.d.name} for {len(threads)} parts"):
                 check_functors(self.d, _functors(job, self.kernel), *self._examples())
                 compile_kernel(self.d, self.worker, *examples)
+
+    def _again(self, name: str, p: int, make: Callable[[], Any]) -> Any:
+        """Arrays of an earlier run, or new ones."""
+        if (name, p) not in self.scratch:
+            self.scratch[name, p] = make()
+        return self.scratch[name, p]
 
     def _spread(self, name: str) -> np.ndarray:
         """A field in the slots of all parts, or as often as there are parts."""
@@ -164,7 +176,10 @@ class _Run:
         k, slots = len(self.threads), int(self.parts.bases[-1])
         graph, total = self.job.graph, sum(self.threads)
         ghosts = len(self.parts.home)
-        self.copies = {name: np.empty_like(self.fields[name]) for name in self.kernel.copied}
+        self.copies = {
+            name: self._again(f"copy {name}", 0, lambda name=name: np.empty_like(self.fields[name]))
+            for name in self.kernel.copied
+        }
         self.olds = tuple(
             np.empty(ghosts, self.fields[name].dtype) for name in self.kernel.shadowed
         )
@@ -177,13 +192,16 @@ class _Run:
         words = [(part.held + 63) // 64 if pulls(self.d, direction) else 0
                  for part in self.parts.parts]  # fmt: skip
         self.words_from = np.concatenate([[0], np.cumsum(words)]).astype(np.int64)
-        self.marks = np.zeros(slots, np.uint8)
+        self.marks = self._again("marks", 0, lambda: np.empty(slots, np.uint8))
+        self.marks[:] = 0
         self.traffic = np.zeros((3, k, k), np.int64)
         self.shared = (
             self.sync, np.zeros((2, k, 8), np.int64), self.parts.bases,
             np.array([part.owned for part in self.parts.parts], np.int64), self.parts.ghosts,
-            self.parts.home, self.marks, np.empty(ghosts, ids),
-            np.zeros((k, INFO_WORDS), np.int64), np.zeros(self.words_from[-1], np.uint64),
+            self.parts.home, self.marks,
+            self._again("box", 0, lambda: np.empty(ghosts, ids)),
+            np.zeros((k, INFO_WORDS), np.int64),
+            self._again("bits", 0, lambda: np.zeros(self.words_from[-1], np.uint64)),
             self.words_from, np.zeros(k * k, np.int64), np.zeros((total, max(k, 8)), np.int64),
             self.traffic,
         )  # fmt: skip
@@ -217,7 +235,13 @@ class _Run:
             [p, len(self.threads), sum(self.threads), sum(self.threads[:p]),
              job.graph.num_vertices, job.graph.num_edges, self.policy.number], np.int64,
         )  # fmt: skip
-        trace = np.zeros((TRACE_ROWS + 1, 5 + threads), np.int64)
+        trace = self._again("trace", p, lambda: np.zeros((TRACE_ROWS + 1, 5 + threads), np.int64))
+        told = self._again("told", p, lambda: np.zeros((TRACE_ROWS + 1, 3), np.int64))
+        ordered = self._again("ordered", p, lambda: bucket_rooms(
+            n, m + len(self.parts.home), job.graph.degrees, ids, threads if kernel.fuses else 0
+        ))  # fmt: skip
+        for array in (trace[0], told[0], ordered[0], ordered[-1]):
+            array[...] = 0
         return (
             (*rows, *columns, job.graph.degrees[part.ids], part.ids, *both),
             tuple(self._of(array, p, name) for name, array in self.fields.items()),
@@ -229,14 +253,14 @@ class _Run:
             (*totals, np.empty(0)),
             (*(self._of(array, p, name) for name, array in self.copies.items()), np.empty(0)),
             (*sums, np.empty(0)),
-            bucket_rooms(n, m + len(self.parts.home), job.graph.degrees, ids,
-                         threads if kernel.fuses else 0),
-            record_rooms(n, ids, replays, kernel.has_edges),
+            ordered,
+            self._again(
+                "record", p, lambda: record_rooms(n, ids, replays, kernel.has_edges)
+            ),
             edge_rooms(m, ids, threads, kernel.has_edges),
             waiting_rooms(n, ids, threads, kernel.orders),
             trace,
-            (place, *self.shared, np.empty((threads, BUFFER), ids),
-             np.zeros((TRACE_ROWS + 1, 3), np.int64)),
+            (place, *self.shared, np.empty((threads, BUFFER), ids), told),
             tuple(self.fields.values()),
             (*self.copies.values(), np.empty(0)),
             (*self.olds, np.empty(0)),
@@ -254,7 +278,10 @@ class _Run:
         n, words = part.owned, (part.owned + 63) // 64
         first, everyone = np.zeros(INFO_WORDS, np.int64), np.zeros(INFO_WORDS, np.int64)
         everyone[[SIZE, FORM, EDGES]] = n, ALL, m
-        queue = room(n, ids)
+        queues = self._again(
+            "queues", p, lambda: (room(n, ids), room(n, ids), room(n if replays else 0, ids))
+        )
+        queue = queues[0]
         if self.job.frontier is None:
             first[:] = everyone
         else:
@@ -270,8 +297,8 @@ class _Run:
             return np.zeros(INFO_WORDS, np.int64)
 
         return (
-            queue, bits(), first, room(n, ids), bits(), info(), bits(), everyone,
-            room(n if replays else 0, ids), bits(replays), info(), bits(replays), info(),
+            queue, bits(), first, queues[1], bits(), info(), bits(), everyone,
+            queues[2], bits(replays), info(), bits(replays), info(),
         )  # fmt: skip
 
     # ---- running --------------------------------------------------------------------------
@@ -320,6 +347,9 @@ class _Run:
             start = np.zeros((1, 3), np.int64)
             told.append(np.diff(np.concatenate([start, part[1 : kept + 1]]), axis=0))
         job.make_trace = lambda: _rows(cut, told, unit)
+        self.parts.kept[self.key] = self.scratch
+        while len(self.parts.kept) > _KEPT:
+            self.parts.kept.pop(next(iter(self.parts.kept)), None)
 
     def _memory(self) -> list[int]:
         """Bytes that each part took: lists and tables, fields, what was written of the rooms."""

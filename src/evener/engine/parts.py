@@ -14,7 +14,7 @@ the vertices.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -51,6 +51,7 @@ class Parts:
     bases: np.ndarray  # the first slot of each part, and behind the last
     ghosts: np.ndarray  # [p, q]: number of the first ghost of p that q owns; ghosts count through
     home: np.ndarray  # the slot of each ghost at its owner
+    kept: dict[Any, Any] = field(default_factory=dict)  # arrays of the last run, for the next
 
     @property
     def nbytes(self) -> list[int]:

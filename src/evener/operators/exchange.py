@@ -363,7 +363,10 @@ def _keep_in_step(world, kept, recorded):
 def note_links(team, world, rows, row, talked):
     """What had been told, and how long that had taken, when a superstep ended."""
     if team.thread == 0 and row + 1 < len(rows):
-        rows[row + 1, 0] = talked
+        sent, useful = np.int64(0), np.int64(0)
         for q in range(world.parts):
-            rows[row + 1, 1] += world.traffic[SENT, world.part, q]
-            rows[row + 1, 2] += world.traffic[USEFUL, world.part, q]
+            sent += world.traffic[SENT, world.part, q]
+            useful += world.traffic[USEFUL, world.part, q]
+        rows[row + 1, 0] = talked
+        rows[row + 1, 1] = sent
+        rows[row + 1, 2] = useful
