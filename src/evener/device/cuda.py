@@ -251,32 +251,71 @@ class GridKernel:
         which the kernel looks at, and the interrupt goes on to the caller once the kernel has
         ended.
         """
-        places = words.ctypes.data + words.itemsize * np.arange(len(words), dtype=np.uint64)
         cuda = library().cuda
         stream = cuda.get_current_stream()
         start, stop = cuda.Event(), cuda.Event()
         start.record(stream)
+        self._start(words, self.blocks, stream)
+        stop.record(stream)
+        _wait([stop], [cancel])
+        return cuda.get_elapsed_time(start, stop) / 1000
+
+    def run_beside(self, words: list[np.ndarray], blocks: list[int], cancels: list[int]) -> float:
+        """Run the kernel several times at once, each time with so many of the card's blocks.
+
+        All of them are on the card together, so that they can meet. Returns the seconds until the
+        last has ended.
+        """
+        if sum(blocks) > self.blocks:
+            raise DeviceError(f"this GPU runs {self.blocks} blocks at once, not {sum(blocks)}.")
+        cuda = library().cuda
+        ready = cuda.Event()
+        ready.record(cuda.get_current_stream())
+        streams = _streams(current(), len(words))
+        start, stops = cuda.Event(), [cuda.Event() for _ in words]
+        for stream in streams:
+            stream.wait_event(ready)
+        start.record(streams[0])
+        for one, count, stream, stop in zip(words, blocks, streams, stops, strict=True):
+            self._start(one, count, stream)
+            stop.record(stream)
+        _wait(stops, cancels)
+        return max(cuda.get_elapsed_time(start, stop) for stop in stops) / 1000
+
+    def _start(self, words: np.ndarray, blocks: int, stream: Any) -> None:
+        places = words.ctypes.data + words.itemsize * np.arange(len(words), dtype=np.uint64)
         failed = _driver().cuLaunchCooperativeKernel(
-            ctypes.c_void_p(self._function.ptr), self.blocks, 1, 1, BLOCK, 1, 1, 0,
+            ctypes.c_void_p(self._function.ptr), blocks, 1, 1, BLOCK, 1, 1, 0,
             ctypes.c_void_p(stream.ptr), ctypes.c_void_p(places.ctypes.data),
         )  # fmt: skip
         if failed:
             raise DeviceError(f"the driver does not start the kernel: its error is {failed}.")
-        stop.record(stream)
-        began = time.perf_counter()
-        try:
-            while not stop.done:
-                if time.perf_counter() - began > SPIN_SECONDS:
-                    time.sleep(POLL_SECONDS)
-                    progress.report(0, 0)
-        except BaseException:
-            with cuda.Stream(non_blocking=True) as aside:
-                word = np.ones(1, np.uint32)
+
+
+def _wait(stops: list[Any], cancels: list[int]) -> None:
+    """Wait for kernels; an interrupt has them stop, and goes on to the caller when they have."""
+    cuda = library().cuda
+    began = time.perf_counter()
+    try:
+        while not all(stop.done for stop in stops):
+            if time.perf_counter() - began > SPIN_SECONDS:
+                time.sleep(POLL_SECONDS)
+                progress.report(0, 0)
+    except BaseException:
+        with cuda.Stream(non_blocking=True) as aside:
+            word = np.ones(1, np.uint32)
+            for cancel in cancels:
                 upload(cancel, word, aside)
-                aside.synchronize()
+            aside.synchronize()
+        for stop in stops:
             stop.synchronize()
-            raise
-        return cuda.get_elapsed_time(start, stop) / 1000
+        raise
+
+
+@functools.cache
+def _streams(ordinal: int, count: int) -> list[Any]:
+    """Streams of a GPU that do not wait for each other."""
+    return [library().cuda.Stream(non_blocking=True) for _ in range(count)]
 
 
 @functools.cache

@@ -54,6 +54,8 @@ def lower_grid(
 
 
 class _GridWriter(_Writer):
+    signature: tuple[str, ...] = SIGNATURE
+
     def __init__(
         self, job: Job, direction: str, state: Any, schedule: str, exact: bool, relabels: bool
     ):
@@ -80,7 +82,7 @@ class _GridWriter(_Writer):
             self.names["ids"] = Identity()
 
     def write(self) -> Kernel:
-        for line in _PROLOGUE:
+        for line in self.prologue():
             self.put(line)
         self.lines += [f"    field_{name} = fields[{i}]" for i, name in enumerate(self.d.fields)]
         for i, name in enumerate(self.d.scalars):
@@ -100,8 +102,8 @@ class _GridWriter(_Writer):
         for name in self.d.scalars:
             self.put(f"if team.thread == 0: partial_{name}[0] = scalar_{name}")
         self.put("tell_whole(team, trace, visited, fused)")
-        self.put("return 0")
-        given = ", ".join(SIGNATURE)
+        self.put(f"return {self.outcome()}")
+        given = ", ".join(self.signature)
         body = "\n".join(self.lines)
         text = (
             f"def worker({given}):\n{body}\n\n\n"
@@ -109,6 +111,12 @@ class _GridWriter(_Writer):
         )
         self.kernel.text, self.kernel.names = text, self.names
         return self.kernel
+
+    def prologue(self) -> tuple[str, ...]:
+        return _PROLOGUE
+
+    def outcome(self) -> str:
+        return "0"
 
     def refuse(self, what: str) -> NoReturn:
         raise NotLoweredError(f"{self.d.name} {what}, which this version does not run on a GPU.")
@@ -128,11 +136,15 @@ class _GridWriter(_Writer):
         for i, stage in enumerate(stages):
             if fused:  # a gather has done it already
                 fused -= 1
-            elif isinstance(stage, Repeat):
+                continue
+            if isinstance(stage, Repeat):
                 self.repeat(stage)
-            elif isinstance(stage, Backwards):
+                continue
+            if isinstance(stage, Backwards):
                 self.backwards(stage)
-            elif isinstance(stage, Advance):
+                continue
+            self.before(stage)
+            if isinstance(stage, Advance):
                 self.advance(stage)
             elif isinstance(stage, Filter):
                 self.begin(makes=True)
@@ -151,6 +163,7 @@ class _GridWriter(_Writer):
             elif isinstance(stage, Reduce):
                 self.begin()
                 self.reduce(stage)
+            self.after(stage)
 
     def advance(self, stage: Advance) -> None:
         where = "always" if stage.where is None else f"f_{stage.where}"
@@ -295,8 +308,7 @@ class _GridWriter(_Writer):
         self.in_replay = self.in_place = True
         self.sequence(stage.stages)
         self.in_replay = self.in_place = False
-        self.put(f"note(team, trace, row, {step}, members, calls, pulled, clock)")
-        self.put("row += 1")
+        self.note()
         self.indent -= 1
         self.current, self.next = names
         self.close(stage, outer)

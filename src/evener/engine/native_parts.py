@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -177,7 +178,7 @@ class _Run:
         graph, total = self.job.graph, sum(self.threads)
         ghosts = len(self.parts.home)
         self.copies = {
-            name: self._again(f"copy {name}", 0, lambda name=name: np.empty_like(self.fields[name]))
+            name: self._again(f"copy {name}", 0, partial(np.empty_like, self.fields[name]))
             for name in self.kernel.copied
         }
         self.olds = tuple(
@@ -326,8 +327,8 @@ class _Run:
                     break
                 whole[part.ids[: part.owned]] = mine[: part.owned]
         arguments = [team[2] for team in self.teams]
-        for name, partial in zip(self.d.scalars, arguments[0][6][1:], strict=True):
-            job.scalars[name] = partial[0]
+        for name, found in zip(self.d.scalars, arguments[0][6][1:], strict=True):
+            job.scalars[name] = found[0]
         traces, rows = [a[14] for a in arguments], [a[15][-1] for a in arguments]
         taken = int(traces[0][0, 0])
         sent, useful, whole_bytes = (int(part.sum()) for part in self.traffic)

@@ -52,6 +52,7 @@ class Parts:
     ghosts: np.ndarray  # [p, q]: number of the first ghost of p that q owns; ghosts count through
     home: np.ndarray  # the slot of each ghost at its owner
     kept: dict[Any, Any] = field(default_factory=dict)  # arrays of the last run, for the next
+    on_gpus: dict[Any, Any] = field(default_factory=dict)  # what is there of them
 
     @property
     def nbytes(self) -> list[int]:

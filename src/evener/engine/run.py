@@ -62,7 +62,7 @@ def run(
         ``"python"`` (functors as plain Python), ``"cpu"``, ``"cpu:4"`` (with so many threads),
         ``"cuda"``, ``"cuda:1"`` (a GPU by number), ``"auto"`` (``EVENER_DEVICE`` if it is set,
         else the fastest), or a set of partitions such as ``"cpu+cpu"``, which share the cores,
-        ``"cpu:1+cpu:3"`` or ``"python+python"``.
+        ``"cpu:1+cpu:3"``, ``"python+python"``, or ``"cuda+cuda"``, several parts on one GPU.
     partition
         How a device set divides the vertices: ``"auto"`` or ``"random"``, ``"static"`` (round
         robin), ``"contiguous"`` (ranges with equal edges), ``"biased"`` (random, towards
@@ -110,11 +110,11 @@ def run(
     if len(devices) == 1 and partition != "auto":
         raise EvenerError(f"partition={partition!r} needs a device set, such as 'python+python'.")
     policy = policy_of(exchange)
-    if exchange != "refined" and (len(devices) == 1 or devices[0].kind != "cpu"):
+    if exchange != "refined" and (len(devices) == 1 or devices[0].kind == "python"):
         raise EvenerError(f"exchange={exchange!r} needs a device set, such as 'cpu+cpu'.")
     on_gpu = {"schedule": schedule != "auto", "device_arrays": device_arrays}
     for name, given in on_gpu.items():
-        if given and [one.kind for one in devices] != ["cuda"]:
+        if given and {one.kind for one in devices} != {"cuda"}:
             raise EvenerError(f"{name} is for a GPU; leave it out, or use device='cuda'.")
     if not callable(partition):
         parse_partitioner(partition, len(devices))  # now, not after a long start
@@ -169,6 +169,14 @@ def _execute(
         assert policy is not None
         threads = cores_of(devices)
         return run_parts(job, threads, partition, direction, policy, limits)
+    if len(devices) > 1 and devices[0].kind == "cuda":
+        from evener.engine.gpu_parts import run_gpu_parts
+
+        assert policy is not None
+        ordinals = [one.number or 0 for one in devices]
+        return run_gpu_parts(
+            job, ordinals, partition, direction, schedule, policy, limits, device_arrays
+        )
     if len(devices) > 1:
         from evener.engine.partitioned import run_partitioned
 
@@ -237,9 +245,10 @@ def choose_devices(given: str) -> tuple[list[Device], str]:
             name, why = _fastest()
     devices = [_parse(one, name) for one in name.split("+")]
     kinds = {one.kind for one in devices}
-    if len(devices) > 1 and (len(kinds) > 1 or "cuda" in kinds):
+    if len(kinds) > 1:
         raise DeviceError(
-            f"device {name!r}: this version has no sets but of CPUs, or of python alone."
+            f"device {name!r}: this version has no sets but of CPUs, of parts on one GPU, or of "
+            "python alone."
         )
     _require_gpus(devices)
     if any(one.kind == "cpu" for one in devices) and not _has_compiler():

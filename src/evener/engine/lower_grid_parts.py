@@ -1,0 +1,124 @@
+"""The kernel of a program for one of several parts on a GPU, each part a grid of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from evener.device import warp
+from evener.engine import fusion
+from evener.engine.job import Job
+from evener.engine.lower_exchange import PLACE, Exchanges, PartsKernel
+from evener.engine.lower_grid import _PROLOGUE, MORE_ROOM, SIGNATURE, _GridWriter
+from evener.operators.grid import apart, exchange
+from evener.programs.stages import Advance, Gather, Repeat, Stage
+
+_EXCHANGE = (
+    "World", "share_of", "meet", "census", "census_of_arcs", "why_stop", "ask_stop", "least",
+    "agree", "broadcast", "spread", "collect", "deliver", "unite", "next_stamp", "remember_apart",
+    "note_links", "FULL",
+)  # fmt: skip
+_ADVANCE = ("arcs_of", "goes_pull_apart", "push_apart", "pull_apart")
+
+BLOCKS = len(PLACE)  # of all parts together: one more word of a part's place
+LINKS = (
+    "place", "sync", "words", "bases", "owned", "ghosts", "home", "marks", "box", "boxed", "bits",
+    "words_from", "counts", "tally", "traffic", "present", "rows",
+)  # fmt: skip
+
+
+def lower_grid_parts(
+    job: Job, direction: str, state: Any, schedule: str, measure: Any
+) -> PartsKernel:
+    """Write the kernel of a part; DeviceError for what does not run on parts of a GPU."""
+    writer = _GridPartsWriter(job, direction, state, schedule, measure)
+    writer.write()
+    return writer.kernel
+
+
+class _GridPartsWriter(Exchanges, _GridWriter):
+    signature = (*SIGNATURE, "links", "alls", "all_copies", "olds", "united", "agreed")
+
+    def __init__(self, job: Job, direction: str, state: Any, schedule: str, measure: Any):
+        super().__init__(job, direction, state, schedule, exact=True, relabels=True)
+        self.prepare(job, measure)
+        self.names.update({name: getattr(exchange, name) for name in _EXCHANGE})
+        self.names.update({name: getattr(apart, name) for name in _ADVANCE})
+        self.names["block"] = warp.block
+
+    def prologue(self) -> tuple[str, ...]:
+        """What the names in a kernel stand for."""
+        place = {name: f"links[0][{i}]" for i, name in enumerate(PLACE)}
+        link = {name: f"links[{i}]" for i, name in enumerate(LINKS)}
+        world = [place["part"], place["parts"], place["threads"], place["first"]]
+        world += [f"share_of({place['part']}, block(), links[0][{BLOCKS}])"]
+        world += [link[name] for name in LINKS[1:-2]]
+        return (
+            *_PROLOGUE,
+            f"world = World({', '.join(world)}, {place['policy']}, measure)",
+            f"num_vertices, num_arcs = {place['num_vertices']}, {place['num_arcs']}",
+            f"present, rows = {link['present']}, {link['rows']}",
+            "left, turn, talked, total, began = num_arcs, 0, 0, 0, clock",
+            *(f"all_{name} = alls[{i}]" for i, name in enumerate(self.d.fields)),
+        )
+
+    def outcome(self) -> str:
+        """How it ended."""
+        self.put("if team.thread == 0: rows[0] = cycles() - began")
+        return f"{MORE_ROOM} if why_stop(world, 1 - turn) == FULL else 0"
+
+    # ---- stages ---------------------------------------------------------------------------
+
+    def advance(self, stage: Advance) -> None:
+        """Push or pull, whichever all parts decide on."""
+        where = "always" if stage.where is None else f"f_{stage.where}"
+        self.begin(makes=True)
+        self.put(f"s = {self.state('weight_out')}")
+        self.put(f"t = {self.state('weight_in')}")
+        self.put("stamp = next_stamp(team, world, stamp)")
+        self.push_or_pull(stage, where, self.source(stage))
+        self.count_calls()
+        self.swap()
+
+    def push_call(self, stage: Advance, where: str, source: str, boxes: bool) -> str:
+        """The call that pushes."""
+        return (
+            f"done = push_apart(team, world, visit, out, f_{stage.functor}, {where}, s, {source}, "
+            f"{self.next}, marks, stamp, {boxes}, pieces)"
+        )
+
+    def pull_call(self, stage: Advance, where: str, source: str) -> str:
+        """The call that pulls."""
+        return (
+            f"done = pull_apart(team, into, f_{stage.functor}, alone_{stage.functor}, {where}, "
+            f"{stage.where is not None}, t, {source}, present, {self.next})"
+        )
+
+    def gather(self, stage: Gather, after: tuple[Stage, ...], keeps: bool) -> int:
+        """As on one device; what it writes to replicated fields waits for the others."""
+        waits = bool(self.needs.plan(stage, pull=True).replicated)
+        fused = super().gather(stage, () if waits else after, keeps)
+        seen = () if stage.asynchronous else fusion.seen_by_others(self.d, stage)
+        if stage.over_all and not any(self.d.fields[name].replicated for name in seen):
+            for name in seen:
+                i, j = self.kernel.copied.index(name), list(self.d.fields).index(name)
+                self.put(f"all_{name} = all_copies[{i}] if moved_{name} else alls[{j}]")
+        for other in fusion.reductions(self.d, after)[:fused]:
+            self.agree(other.into.name, other.op)
+        return fused
+
+    # ---- loops ----------------------------------------------------------------------------
+
+    def stop_test(self, stage: Repeat | None = None) -> str:
+        """A census says it; where none was just made, there is one more."""
+        if stage is not None:
+            return "why_stop(world, 1 - turn) != 0"
+        self.put("turn = 1 - turn")
+        return "ask_stop(team, world, 1 - turn)"
+
+    def remember(self) -> None:
+        """Keep the frontier, or stop everywhere."""
+        self.put("recorded = remember_apart(team, world, current, kept, recorded)")
+
+    def fused(self, stage: Repeat) -> None:
+        """An ordered loop as one operator."""
+        self.refuse("has an order")

@@ -1,0 +1,452 @@
+"""What the parts of a graph on one GPU tell each other, each part a grid of its own.
+
+As `evener.operators.exchange`, with the work of a part divided among its warps: owners read the
+ghosts of the others, and ghosts their owners, between two meetings of all grids on the card. Tables
+of two dimensions are flat here.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from evener.device import atomic, compiled
+from evener.device.warp import ballot, barrier, count_bits, meet_at, set_bits, shuffle
+from evener.operators.exchange import FULL, SENT, USEFUL, WHOLE
+from evener.operators.frontier import ALL, BITS, QUEUE
+from evener.operators.grid.advance import sum_of_warp
+from evener.operators.grid.frontier import (
+    CANCEL,
+    FORM,
+    SIZE,
+    TURNS,
+    append,
+    below,
+    flush,
+    has_bit,
+    member,
+)
+from evener.operators.grid.record import remember
+
+APART = 8  # words of one part in a census: a number, another, whether it is to stop
+BOXED = 16  # words of one part for its box: the sizes of three, one for each stage in turn
+MOST_PARTS = 32  # on one card: lanes of a warp
+ROW = 3  # words of a row: cycles of communication, bytes, useful bytes
+
+_U5, _U31, _FULL_WORD = np.uint64(5), np.uint64(31), np.uint32(0xFFFFFFFF)
+
+
+class World(NamedTuple):
+    """What a thread knows of all parts; see `evener.engine.parts` for bases, ghosts and home."""
+
+    part: int
+    parts: int
+    threads: int  # of all parts together
+    first: int  # number among them of the first thread of this part
+    share: Any  # of this block in a meeting of all
+    sync: np.ndarray
+    words: np.ndarray  # [turn, part, APART]: what is being agreed on
+    bases: np.ndarray
+    owned: np.ndarray
+    ghosts: np.ndarray
+    home: np.ndarray
+    marks: np.ndarray  # of all slots
+    box: np.ndarray  # emitted ghosts of all parts, each part from the number of its first ghost on
+    boxed: np.ndarray  # [part, BOXED]
+    bits: np.ndarray  # members of the frontier in all parts, ghosts included, as a pull needs them
+    words_from: np.ndarray  # the first word of each part there
+    counts: np.ndarray  # [receiver, sender]: values of this exchange that changed
+    tally: np.ndarray  # [sender]: elements of replicated fields that changed
+    traffic: np.ndarray  # [which, receiver, sender]
+    policy: int
+    measure: Any  # bytes of a message, a function of `evener.operators.policies`
+
+
+@compiled(allocates=False)
+def share_of(part, block, blocks):
+    """What a block adds at a meeting: all shares together turn the top bit."""
+    share = np.int64(1)
+    if part == 0 and block == 0:
+        share = (np.int64(1) << np.int64(31)) - (blocks - 1)
+    return np.uint32(share)
+
+
+@compiled(allocates=False)
+def meet(world):
+    """Wait for all threads of all parts."""
+    meet_at(world.sync, world.share)
+
+
+@compiled(allocates=False)
+def first_ghost(world, p, q):
+    """The number of the first ghost of ``p`` that ``q`` owns."""
+    return world.ghosts[p * (world.parts + 1) + q]
+
+
+# ---- numbers ----------------------------------------------------------------------------------
+
+
+@compiled(allocates=False)
+def census(team, world, turn, size):
+    """The sum of a number over all parts; a wish to stop goes along.
+
+    Turns alternate between 0 and 1: who is ahead writes where nobody reads any more.
+    """
+    if team.thread == 0:
+        at = (turn * world.parts + world.part) * APART
+        world.words[at] = np.int64(size)
+        world.words[at + 2] = np.int64(team.sync[CANCEL])
+    meet(world)
+    return _sum(world, turn, 0)
+
+
+@compiled(allocates=False)
+def _sum(world, turn, word):
+    total = np.int64(0)
+    for p in range(world.parts):
+        total += world.words[(turn * world.parts + p) * APART + word]
+    return total
+
+
+@compiled(allocates=False)
+def census_of_arcs(team, world, turn, size, arcs):
+    """The sums of two numbers over all parts."""
+    if team.thread == 0:
+        world.words[(turn * world.parts + world.part) * APART + 1] = arcs
+    total = census(team, world, turn, size)
+    return total, _sum(world, turn, 1)
+
+
+@compiled(allocates=False)
+def why_stop(world, turn):
+    """Why the last census said that the run is to stop: 0 if it did not."""
+    why = np.int64(0)
+    for p in range(world.parts):
+        why = max(why, world.words[(turn * world.parts + p) * APART + 2])
+    return why
+
+
+@compiled(allocates=False)
+def ask_stop(team, world, turn):
+    """A census of nothing but the wish to stop."""
+    census(team, world, turn, 0)
+    return why_stop(world, turn) != 0
+
+
+@compiled(allocates=False)
+def least(team, world, turn, value):
+    """The least of a number over all parts."""
+    census(team, world, turn, value)
+    for p in range(world.parts):
+        value = min(value, world.words[(turn * world.parts + p) * APART])
+    return value
+
+
+@compiled(allocates=False)
+def agree(team, world, turn, combine, neutral, own, words):
+    """Combine the values of all parts, in their order."""
+    if team.thread == 0:
+        words[(turn * world.parts + world.part) * APART] = own
+    meet(world)
+    total = neutral
+    for p in range(world.parts):
+        total = words.dtype.type(combine(total, words[(turn * world.parts + p) * APART]))
+    return total
+
+
+# ---- bytes ------------------------------------------------------------------------------------
+
+
+@compiled(allocates=False)
+def count(team, counts, at, changed):
+    """Add what the threads of a warp have counted."""
+    changed = sum_of_warp(changed)
+    if team.lane == 0 and changed > 0:
+        atomic.add(counts, at, changed)
+
+
+@compiled(allocates=False)
+def account(team, world, owners_tell, width, flagged):
+    """Add what travelled to this part, a lane for each link; ``owners_tell``: the direction."""
+    if team.rank == 0:
+        me = world.part
+        for q in range(team.lane, world.parts, 32):
+            changed = world.counts[me * world.parts + q]
+            world.counts[me * world.parts + q] = 0
+            if q != me:
+                ghosts = first_ghost(world, me, q + 1) - first_ghost(world, me, q)
+                owner = q
+                if not owners_tell:
+                    ghosts = first_ghost(world, q, me + 1) - first_ghost(world, q, me)
+                    owner = me
+                owned = world.owned[owner]
+                tell(world, q, owners_tell, changed, ghosts, owned, width, flagged)
+
+
+@compiled(allocates=False)
+def tell(world, q, owners_tell, changed, ghosts, owned, width, flagged):
+    """Count one message."""
+    if ghosts > 0:
+        sent = world.measure(world.policy, owners_tell, changed, ghosts, owned, width, flagged)
+        links = world.parts * world.parts
+        at = world.part * world.parts + q
+        world.traffic[SENT * links + at] += sent
+        world.traffic[USEFUL * links + at] += changed * width
+        world.traffic[WHOLE * links + at] += (owned if owners_tell else ghosts) * width
+
+
+@compiled(allocates=False)
+def note_links(team, world, rows, row, talked):
+    """What had been told, and how long that had taken, when a superstep ended."""
+    if team.thread == 0 and (row + 2) * ROW <= len(rows):
+        links = world.parts * world.parts
+        sent, useful = np.int64(0), np.int64(0)
+        for q in range(world.parts):
+            at = world.part * world.parts + q
+            sent += world.traffic[SENT * links + at]
+            useful += world.traffic[USEFUL * links + at]
+        rows[(row + 1) * ROW] = talked
+        rows[(row + 1) * ROW + 1] = sent
+        rows[(row + 1) * ROW + 2] = useful
+
+
+# ---- from owners to ghosts --------------------------------------------------------------------
+
+
+@compiled(allocates=False)
+def broadcast(team, world, copy, values, olds, width):
+    """Give all ghosts of this part the values of their owners.
+
+    ``copy(values, olds, slot, ghost, home)`` says whether one of them is new.
+    """
+    meet(world)
+    me = world.part
+    slots = world.bases[me] + world.owned[me] - first_ghost(world, me, 0)
+    for q in range(world.parts):
+        first, last = first_ghost(world, me, q), first_ghost(world, me, q + 1)
+        changed = np.int64(0)
+        for g in range(first + team.thread, last, team.threads):
+            at = np.uint64(g)
+            if copy(values, olds, np.uint64(slots + g), at, np.uint64(world.home[at])):
+                changed += 1
+        count(team, world.counts, me * world.parts + q, changed)
+    meet(world)
+    account(team, world, True, width, False)
+
+
+@compiled(allocates=False)
+def spread(team, world, current, members, copy, values, olds, width):
+    """Make bits of the frontier in which ghosts stand for their owners, and give those of them
+    that are in it the values of their owners."""
+    me = world.part
+    owned = world.owned[me]
+    form = current.info[FORM]
+    for w in range(team.thread, len(members), team.threads):
+        word = np.uint32(0)
+        if form == ALL:
+            rest = owned - 32 * np.int64(w)
+            if rest >= 32:
+                word = _FULL_WORD
+            elif rest > 0:
+                word = np.uint32((np.int64(1) << rest) - 1)
+        elif form == BITS and w < len(current.bits):
+            word = current.bits[np.uint64(w)]
+        members[np.uint64(w)] = word
+    if form == QUEUE:
+        barrier(team.sync)
+        for i in range(team.thread, current.info[SIZE], team.threads):
+            join(members, member(current, i))
+    meet(world)
+    slots = world.bases[me] + owned - first_ghost(world, me, 0)
+    for q in range(world.parts):
+        theirs = np.uint64(32 * world.words_from[q] - world.bases[q])
+        first, last = first_ghost(world, me, q), first_ghost(world, me, q + 1)
+        changed = np.int64(0)
+        for g in range(first + team.thread, last, team.threads):
+            home = np.uint64(world.home[np.uint64(g)])
+            if has_bit(world.bits, home + theirs):
+                copy(values, olds, np.uint64(slots + g), np.uint64(g), home)
+                join(members, owned + g - first_ghost(world, me, 0))
+                changed += 1
+        count(team, world.counts, me * world.parts + q, changed)
+    meet(world)
+    account(team, world, True, width, True)
+
+
+@compiled(allocates=False)
+def join(members, v):
+    """Set the bit of a vertex."""
+    at = np.uint64(v)
+    set_bits(members, at >> _U5, np.uint32(np.uint32(1) << np.uint32(at & _U31)))
+
+
+# ---- from ghosts to owners --------------------------------------------------------------------
+
+
+@compiled(allocates=False)
+def collect(team, world, is_changed, merge, values, olds, width, emits, stamp, following):
+    """Merge what the other parts wrote to their ghosts of this part's vertices.
+
+    ``is_changed(values, olds, slot, ghost)`` finds what a stage wrote, ``merge(values, olds, home,
+    slot, ghost)`` brings it home. A ghost that bears the mark of this stage was emitted: with
+    ``emits`` its owner joins the frontier. No vertex has two ghosts in one part, so that a vertex
+    is one thread's between two barriers.
+    """
+    meet(world)
+    me, mark = world.part, np.uint32(stamp)
+    held = np.int64(0)
+    for q in range(world.parts):
+        if q != me:
+            slots = world.bases[q] + world.owned[q] - first_ghost(world, q, 0)
+            base, last = first_ghost(world, q, me) + 32 * team.rank, first_ghost(world, q, me + 1)
+            changed = np.int64(0)
+            while base < last:
+                i = base + team.lane
+                joins, v = False, following.queue.dtype.type(0)
+                if i < last:
+                    slot, g = np.uint64(slots + i), np.uint64(i)
+                    home = np.uint64(world.home[g])
+                    wrote = is_changed(values, olds, slot, g)
+                    if wrote:
+                        merge(values, olds, home, slot, g)
+                    if emits and world.marks[slot] == mark:
+                        wrote = True
+                        if world.marks[home] != mark:
+                            world.marks[home] = mark
+                            joins = True
+                            v = following.queue.dtype.type(np.int64(home) - world.bases[me])
+                    if wrote:
+                        changed += 1
+                if emits:
+                    held = append(team, held, 0, following.queue, following.info, SIZE, joins, v)
+                base += team.threads
+            count(team, world.counts, me * world.parts + q, changed)
+            if world.parts > 2:
+                barrier(team.sync)  # the next part may have a ghost of the same vertex
+    if emits:
+        flush(team, held, 0, following.queue, following.info, SIZE)
+    meet(world)
+    account(team, world, False, width, False)
+
+
+@compiled(allocates=False)
+def next_stamp(team, world, stamp):
+    """The mark of the next stage; the box of the one after it is emptied."""
+    stamp += 1
+    if team.thread == 0:
+        world.boxed[world.part * BOXED + (stamp + 1) % TURNS] = 0
+    return stamp
+
+
+@compiled(allocates=False)
+def put_away(team, world, stamp, joins, v):
+    """Let emitted ghosts wait in the box of this part."""
+    mask = ballot(joins)
+    if mask != 0:
+        at = np.int64(0)
+        if team.lane == 0:
+            word = world.part * BOXED + stamp % TURNS
+            at = np.int64(atomic.add(world.boxed, word, count_bits(mask)))
+        at = shuffle(at, 0) + first_ghost(world, world.part, 0)
+        if joins:
+            world.box[np.uint64(at + below(team, mask))] = v
+
+
+@compiled(allocates=False)
+def deliver(team, world, merge, values, width, stamp, following):
+    """As `collect` where ghosts change exactly if they are emitted: only those are looked at.
+
+    ``merge(values, home, slot)`` says whether the vertex changed; then it joins the frontier.
+    """
+    meet(world)
+    me, mark = world.part, np.uint32(stamp)
+    held = np.int64(0)
+    for q in range(world.parts):
+        if q != me:
+            size = world.boxed[q * BOXED + stamp % TURNS]
+            changed = np.int64(0)
+            base = 32 * team.rank
+            while base < size:
+                i = base + team.lane
+                joins, v = False, following.queue.dtype.type(0)
+                if i < size:
+                    found, home = arrived(world, merge, values, q, i)
+                    if found > 0:
+                        changed += 1
+                    if found > 1 and world.marks[home] != mark:
+                        world.marks[home] = mark
+                        joins = True
+                        v = following.queue.dtype.type(np.int64(home) - world.bases[me])
+                held = append(team, held, 0, following.queue, following.info, SIZE, joins, v)
+                base += team.threads
+            count(team, world.counts, me * world.parts + q, changed)
+            if world.parts > 2:
+                barrier(team.sync)
+    flush(team, held, 0, following.queue, following.info, SIZE)
+    meet(world)
+    account(team, world, False, width, False)
+
+
+@compiled(allocates=False)
+def arrived(world, merge, values, q, i):
+    """Merge the i-th ghost in the box of another part: 1 if it is one of this part's vertices, 2
+    if that changed; and its slot."""
+    me = world.part
+    v = np.int64(world.box[np.uint64(first_ghost(world, q, 0) + i)])
+    g = v + first_ghost(world, q, 0) - world.owned[q]
+    found, home = 0, np.uint64(0)
+    if first_ghost(world, q, me) <= g < first_ghost(world, q, me + 1):
+        home = np.uint64(world.home[np.uint64(g)])
+        found = 2 if merge(values, home, np.uint64(world.bases[q] + v)) else 1
+    return found, home
+
+
+# ---- fields that every part holds whole -------------------------------------------------------
+
+
+@compiled(allocates=False)
+def unite(team, world, differ, merge, values, olds, length, width):
+    """Bring all copies of a replicated field to one value; ``olds`` is what they had before.
+
+    ``differ(values, olds, first, last, at)`` counts the elements that the copy from ``at`` on has
+    changed, ``merge(values, olds, first, last, length, parts)`` unites all copies.
+    """
+    meet(world)
+    mine = np.int64(0)  # what one part has changed, in the lane of its number
+    base = world.first + 32 * team.rank
+    while base < length:
+        i = base + team.lane
+        total = np.int64(0)
+        for p in range(world.parts):
+            found = np.int64(0)
+            if i < length:
+                found = np.int64(differ(values, olds, i, i + 1, p * length))
+            total += found
+            many = count_bits(ballot(found > 0))
+            if team.lane == p:
+                mine += many
+        if total > 0:
+            merge(values, olds, i, i + 1, length, world.parts)
+        base += world.threads
+    if mine > 0:
+        atomic.add(world.tally, team.lane, mine)
+    meet(world)
+    if team.rank == 0:
+        for q in range(team.lane, world.parts, 32):
+            if q != world.part:
+                tell(world, q, True, world.tally[q], length, length, width, False)
+    meet(world)
+    if team.thread == 0:
+        world.tally[world.part] = 0
+
+
+# ---- records ----------------------------------------------------------------------------------
+
+
+@compiled(allocates=False)
+def remember_apart(team, world, current, kept, recorded):
+    """Keep a frontier; where there is no room all parts stop at the next superstep."""
+    if remember(team, current, kept, recorded) < 0 and team.thread == 0:
+        team.sync[CANCEL] = FULL
+    return recorded + 1
