@@ -9,7 +9,7 @@ from evener.engine import fusion
 from evener.engine.job import Job
 from evener.engine.lower_exchange import PLACE, Exchanges, PartsKernel
 from evener.engine.lower_grid import _PROLOGUE, MORE_ROOM, SIGNATURE, _GridWriter
-from evener.operators.grid import apart, exchange
+from evener.operators.grid import apart, exchange, nearest_apart
 from evener.programs.stages import Advance, Gather, Repeat, Stage
 
 _EXCHANGE = (
@@ -43,6 +43,7 @@ class _GridPartsWriter(Exchanges, _GridWriter):
         self.prepare(job, measure)
         self.names.update({name: getattr(exchange, name) for name in _EXCHANGE})
         self.names.update({name: getattr(apart, name) for name in _ADVANCE})
+        self.names["nearest_apart"] = nearest_apart.nearest_apart
         self.names["block"] = warp.block
 
     def prologue(self) -> tuple[str, ...]:
@@ -121,4 +122,23 @@ class _GridPartsWriter(Exchanges, _GridWriter):
 
     def fused(self, stage: Repeat) -> None:
         """An ordered loop as one operator."""
-        self.refuse("has an order")
+        advance = stage.stages[0]
+        assert isinstance(advance, Advance)
+        assert stage.order is not None
+        where = "always" if advance.where is None else f"f_{advance.where}"
+        outer = self.open(stage)
+        self.put(f"s = {self.state('weight_out')}")
+        self.put("members, clock = current.info[0], cycles()")
+        self.put(
+            "team, current, following, made, stamp, turn, rounds, done, heard = nearest_apart("
+            f"team, world, visit, out, f_{advance.functor}, {where}, s, "
+            f"{self.field(stage.order.field.name)}, 1.0 / {self.limit(stage.order.delta)}, "
+            "current, following, infos[0], made, marks, stamp, turn, ordered[0], ordered[1], "
+            f"ordered[2], ordered[3], pieces, {self.emitted(self.needs.stale_of[advance])})"
+        )
+        self.put("visited, talked = visited + done, talked + heard")
+        self.put("if rounds > 0:")
+        self.put("    note_links(team, world, rows, row, talked)")
+        self.put("    note(team, trace, row, rounds, members, done, False, clock)")
+        self.put("    row, fused = row + 1, fused + rounds - 1")
+        self.close(stage, outer)
