@@ -96,6 +96,20 @@ def load_after(array: Any, index: Any) -> Any:
     return array[index]
 
 
+def told(array: Any, index: Any, value: Any) -> None:
+    """Write a word of the host's memory, after all that this thread has seen written."""
+    array[index] = value
+
+
+def hear(array: Any, index: Any) -> Any:
+    """Read a word that the host, or another GPU, writes; see from then on what it wrote before."""
+    return array[index]
+
+
+def fence_host() -> None:
+    """Let the host see what was written so far before what is written from now on."""
+
+
 def shared_buffer(like: Any) -> Any:
     """Memory that the threads of a block share: `BUFFER` items for each warp."""
     return np.empty(BUFFER * BLOCK // WARP, like.dtype)

@@ -7,6 +7,7 @@ The operators that it names exist for each device with the same meaning.
 
 from __future__ import annotations
 
+import dataclasses
 from abc import abstractmethod
 from typing import Any
 
@@ -18,9 +19,22 @@ from evener.engine.job import Job
 from evener.engine.lower import MODES, Kernel, _Writer
 from evener.engine.partitioned_exchange import Plan
 from evener.operators import advance as advance_module
+from evener.operators import hub as hub_module
 from evener.programs.stages import Advance, Edges, Gather, Reduce, Repeat, Stage
 
-PLACE = ("part", "parts", "threads", "first", "num_vertices", "num_arcs", "policy")
+PLACE = (
+    "part", "parts", "threads", "first", "num_vertices", "num_arcs", "policy", "machine",
+    "machines", "total",
+)  # fmt: skip
+# Arrays of `evener.operators.hub.Hub`, and what a device has of its own for it.
+HUB = ("machine_of", "ghosts", "count", "sizes", "flags", "words", "far_sizes", "box", "marks")
+EXTRA = (
+    "links", "alls", "all_copies", "olds", "united", "agreed", "hub", "boxes", "far_copies",
+    "far_agreed",
+)  # fmt: skip
+
+
+_CARRY = ("carry_owned", "carry_members", "carry_ghosts", "carry_box", "carry_copies")
 
 
 class PartsKernel(Kernel):
@@ -28,6 +42,7 @@ class PartsKernel(Kernel):
 
     shadowed: list[str]
     united: list[str]
+    carried: list[str]  # fields that travel to other machines, by ghosts
     fuses: bool = False  # whether there are buckets that are fused
 
 
@@ -37,10 +52,19 @@ class Exchanges(_Writer):
     kernel: PartsKernel
     fault: tuple[int, int] | None = None
 
-    def prepare(self, job: Job, measure: Any) -> None:
-        """Find out what has to be exchanged; ``measure`` tells the bytes of a message."""
+    hub = False
+    bits: int  # of a word of the bits of a frontier
+
+    def prepare(self, job: Job, measure: Any, hub: bool) -> None:
+        """Find out what has to be exchanged; ``measure`` tells the bytes of a message.
+
+        With a ``hub`` some parts are on other machines.
+        """
+        self.hub = hub
         self.kernel = PartsKernel("", {})
-        self.kernel.shadowed, self.kernel.united = [], []
+        self.kernel.shadowed, self.kernel.united, self.kernel.carried = [], [], []
+        self.names["Hub"] = hub_module.Hub
+        self.names.update({name: getattr(hub_module, name) for name in _CARRY})
         self.needs = Needs(self.d)
         self.dtypes = {name: array.dtype for name, array in job.fields.items()}
         self.made = 0
@@ -50,6 +74,17 @@ class Exchanges(_Writer):
             if function is not functor.function:
                 found = compiled(function, allocates=False)
                 self.names[f"f_{name}"] = self.names[f"alone_{name}"] = found
+
+    def hub_text(self) -> str:
+        """The text of what a thread knows of the other machines."""
+        place = {name: f"links[0][{i}]" for i, name in enumerate(PLACE)}
+        array = {name: f"hub[{i}]" for i, name in enumerate(HUB)}
+        given = [
+            place["machine"], place["machines"], array["machine_of"], array["ghosts"],
+            place["total"], *(array[name] for name in HUB[2:]), "hub_share", "hub_shake",
+            "hub_has", "hub_set", str(self.bits), "hub_boxed", "hub_set_boxed",
+        ]  # fmt: skip
+        return f"Hub({', '.join(given)})"
 
     # ---- exchanges ------------------------------------------------------------------------
 
@@ -103,9 +138,28 @@ class Exchanges(_Writer):
         values, olds = f"({self.arrays(names)}0)", f"({self.shadows(texts.shadowed)}0)"
         width = self.width(plan.broadcast)
         if members is None:
+            if self.hub and plan.broadcast:
+                shadow = self.function(texts.shadow(plan.broadcast))
+                self.carry("carry_owned", texts, plan.broadcast, values, olds, before=shadow)
             self.talk(f"broadcast(team, world, {copy}, {values}, {olds}, {width})")
         else:
-            self.talk(f"spread(team, world, {members}, present, {copy}, {values}, {olds}, {width})")
+            self.talk(f"mark_members(team, world, {members}, present)")
+            if self.hub:
+                self.carry("carry_members", texts, plan.broadcast, values)
+            self.talk(f"spread(team, world, present, {copy}, {values}, {olds}, {width})")
+
+    def carry(
+        self, operator: str, texts: Texts, names: Any, values: str, *more: str, before: str = "",
+        far: str = "boxes",
+    ) -> None:  # fmt: skip
+        """Bring what is to be exchanged to the other machines."""
+        names = tuple(names)
+        known = self.kernel.carried if far == "boxes" else self.kernel.united
+        known += [name for name in names if name not in known]
+        pack, unpack = self.function(texts.pack(names)), self.function(texts.unpack(names))
+        boxes = "".join(f"{far}[{known.index(name)}], " for name in names)
+        given = [pack, unpack, *([before] if before else []), values, f"({boxes}0)", *more]
+        self.talk(f"{operator}(team, world, {', '.join(given)}, half)", "half = 1 - half")
 
     def collect(self, plan: Plan, *, emits: bool) -> None:
         """Bring what a stage wrote to ghosts, and with ``emits`` those it emitted, home."""
@@ -115,7 +169,13 @@ class Exchanges(_Writer):
         texts = self.texts(plan, names)
         changed = self.function(texts.is_changed(plan.ghosts))
         merge = self.function(texts.merge(plan.ghosts, self.dtypes))
-        width = self.width({n for group in plan.ghosts.items() for n in (group[0], *group[1])})
+        grouped = {n for group in plan.ghosts.items() for n in (group[0], *group[1])}
+        width = self.width(grouped)
+        if self.hub:
+            self.carry(
+                "carry_ghosts", texts, sorted(grouped), f"({self.arrays(names)}0)", str(emits),
+                "stamp",
+            )  # fmt: skip
         self.talk(
             f"collect(team, world, {changed}, {merge}, ({self.arrays(names)}0), "
             f"({self.shadows(texts.shadowed)}0), {width}, {emits}, stamp, {self.next})"
@@ -137,6 +197,9 @@ class Exchanges(_Writer):
             differ = self.function(texts.differ())
             merge = self.function(texts.unite(followers, self.dtypes))
             olds = "".join(f"united[{self.kernel.united.index(name)}], " for name in names)
+            if self.hub:
+                values = f"({self.arrays(names)}0)"
+                self.carry("carry_copies", texts, names, values, "num_vertices", far="far_copies")
             self.talk(
                 f"unite(team, world, {differ}, {merge}, ({self.arrays(names)}0), ({olds}0), "
                 f"num_vertices, {self.width(names)})"
@@ -147,7 +210,7 @@ class Exchanges(_Writer):
         at = list(self.d.scalars).index(name)
         self.talk(
             f"scalar_{name} = agree(team, world, turn, combine_{op}, neutral_{name}, "
-            f"scalar_{name}, agreed[{at}])",
+            f"scalar_{name}, agreed[{at}], far_agreed[{at}])",
             "turn = 1 - turn",
         )
 
@@ -219,6 +282,10 @@ class Exchanges(_Writer):
         if stale is None:
             self.collect(plan, emits=True)
             return
+        if self.hub:
+            names = [stale.leader, *stale.followers]
+            texts = Texts(self.d, names, [], set())
+            self.carry("carry_box", texts, names, f"({self.arrays(names)}0)", "stamp")
         self.talk(f"deliver(team, world, {self.emitted(stale)}, stamp, {self.next})")
 
     def pull(self, stage: Advance, where: str, source: str) -> None:
@@ -257,6 +324,21 @@ class Exchanges(_Writer):
             self.put("if total == 0: break")
         elif stage.makes_frontier:
             self.put(f"if {self.step} > 0 and total == 0: break")
+
+    def repeat(self, stage: Repeat) -> None:
+        """A loop; machines that fuse buckets each in its own way do without their order."""
+        if self.hub and stage.order is not None and self.is_fused(stage):
+            stage = dataclasses.replace(stage, order=None)
+        super().repeat(stage)
+
+    def ask_until(self, stage: Repeat) -> None:
+        """Machines agree, since their arithmetic may differ in the last bit."""
+        if not self.hub or stage.until is None:
+            super().ask_until(stage)
+            return
+        asked = f"f_{stage.until}({self.state('weight_out')})"
+        self.talk(f"over = census(team, world, turn, {asked}) > 0", "turn = 1 - turn")
+        self.put("if over: break")
 
     def total(self, size: str) -> None:
         """Add up a size over all parts."""

@@ -7,15 +7,15 @@ from typing import Any
 from evener.device import warp
 from evener.engine import fusion
 from evener.engine.job import Job
-from evener.engine.lower_exchange import PLACE, Exchanges, PartsKernel
+from evener.engine.lower_exchange import EXTRA, PLACE, Exchanges, PartsKernel
 from evener.engine.lower_grid import _PROLOGUE, MORE_ROOM, SIGNATURE, _GridWriter
-from evener.operators.grid import apart, exchange, nearest_apart
+from evener.operators.grid import apart, exchange, frontier, nearest_apart
 from evener.programs.stages import Advance, Gather, Repeat, Stage
 
 _EXCHANGE = (
     "World", "share_of", "meet", "census", "census_of_arcs", "why_stop", "ask_stop", "least",
-    "agree", "broadcast", "spread", "collect", "deliver", "unite", "next_stamp", "remember_apart",
-    "note_links", "FULL",
+    "agree", "broadcast", "mark_members", "spread", "collect", "deliver", "unite", "next_stamp",
+    "remember_apart", "note_links", "FULL",
 )  # fmt: skip
 _ADVANCE = ("arcs_of", "goes_pull_apart", "push_apart", "pull_apart")
 
@@ -27,20 +27,30 @@ LINKS = (
 
 
 def lower_grid_parts(
-    job: Job, direction: str, state: Any, schedule: str, measure: Any
+    job: Job, direction: str, state: Any, schedule: str, measure: Any, hub: bool = False
 ) -> PartsKernel:
-    """Write the kernel of a part; DeviceError for what does not run on parts of a GPU."""
-    writer = _GridPartsWriter(job, direction, state, schedule, measure)
+    """Write the kernel of a part; DeviceError for what does not run on parts of a GPU.
+
+    With a ``hub`` there are parts on other machines too.
+    """
+    writer = _GridPartsWriter(job, direction, state, schedule, measure, hub)
     writer.write()
     return writer.kernel
 
 
 class _GridPartsWriter(Exchanges, _GridWriter):
-    signature = (*SIGNATURE, "links", "alls", "all_copies", "olds", "united", "agreed")
+    signature = (*SIGNATURE, *EXTRA)
+    bits = 32
 
-    def __init__(self, job: Job, direction: str, state: Any, schedule: str, measure: Any):
+    def __init__(
+        self, job: Job, direction: str, state: Any, schedule: str, measure: Any, hub: bool
+    ):
         super().__init__(job, direction, state, schedule, exact=True, relabels=True)
-        self.prepare(job, measure)
+        self.prepare(job, measure, hub)
+        self.names.update(
+            hub_share=exchange.share, hub_shake=exchange.shake, hub_has=frontier.has_bit,
+            hub_set=exchange.join, hub_boxed=exchange.boxed, hub_set_boxed=exchange.set_boxed,
+        )  # fmt: skip
         self.names.update({name: getattr(exchange, name) for name in _EXCHANGE})
         self.names.update({name: getattr(apart, name) for name in _ADVANCE})
         self.names["nearest_apart"] = nearest_apart.nearest_apart
@@ -51,14 +61,14 @@ class _GridPartsWriter(Exchanges, _GridWriter):
         place = {name: f"links[0][{i}]" for i, name in enumerate(PLACE)}
         link = {name: f"links[{i}]" for i, name in enumerate(LINKS)}
         world = [place["part"], place["parts"], place["threads"], place["first"]]
-        world += [f"share_of({place['part']}, block(), links[0][{BLOCKS}])"]
+        world += [f"share_of({place['first']}, block(), links[0][{BLOCKS}])"]
         world += [link[name] for name in LINKS[1:-2]]
         return (
             *_PROLOGUE,
-            f"world = World({', '.join(world)}, {place['policy']}, measure)",
+            f"world = World({', '.join(world)}, {place['policy']}, measure, {self.hub_text()})",
             f"num_vertices, num_arcs = {place['num_vertices']}, {place['num_arcs']}",
             f"present, rows = {link['present']}, {link['rows']}",
-            "left, turn, talked, total, began = num_arcs, 0, 0, 0, clock",
+            "left, turn, half, talked, total, began = num_arcs, 0, 0, 0, 0, clock",
             *(f"all_{name} = alls[{i}]" for i, name in enumerate(self.d.fields)),
         )
 

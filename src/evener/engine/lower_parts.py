@@ -10,14 +10,15 @@ from typing import Any
 
 from evener.engine.job import Job
 from evener.engine.lower import _PROLOGUE, SIGNATURE
-from evener.engine.lower_exchange import PLACE, Exchanges, PartsKernel
+from evener.engine.lower_exchange import EXTRA, PLACE, Exchanges, PartsKernel
 from evener.engine.partitioned_exchange import Plan
-from evener.operators import advance_apart, buckets, exchange, nearest_apart
+from evener.operators import advance_apart, buckets, exchange, frontier, nearest_apart
 from evener.programs.stages import Advance, Gather, Reduce, Repeat, Stage
 
 _EXCHANGE = (
-    "World", "meet", "census", "census_of_arcs", "least", "agree", "broadcast", "spread",
-    "collect", "deliver", "unite", "remember_apart", "remember_edges_apart", "note_links",
+    "World", "meet", "census", "census_of_arcs", "why_stop", "ask_stop", "least", "agree",
+    "broadcast", "mark_members", "spread", "collect", "deliver", "unite", "remember_apart",
+    "remember_edges_apart", "note_links",
 )  # fmt: skip
 _ADVANCE = ("arcs_of", "goes_pull_apart", "push_apart", "pull_apart", "targets_apart")
 
@@ -28,13 +29,15 @@ LINKS = (
 
 
 def lower_parts(
-    job: Job, direction: str, state: Any, measure: Any, fault: tuple[int, int] | None = None
-) -> PartsKernel:
+    job: Job, direction: str, state: Any, measure: Any, fault: tuple[int, int] | None = None,
+    hub: bool = False,
+) -> PartsKernel:  # fmt: skip
     """Write the kernel; ``fault`` has a part give up at a superstep, for tests.
 
-    ``measure`` tells the bytes of a message, see `evener.operators.policies`.
+    ``measure`` tells the bytes of a message, see `evener.operators.policies`. With a ``hub`` there
+    are parts on other machines too.
     """
-    writer = _PartsWriter(job, direction, state, measure, fault)
+    writer = _PartsWriter(job, direction, state, measure, fault, hub)
     writer.write()
     kernel = writer.kernel
     kernel.orders, kernel.has_edges = writer.orders, writer.has_edges
@@ -42,16 +45,22 @@ def lower_parts(
 
 
 class _PartsWriter(Exchanges):
-    signature = (*SIGNATURE, "links", "alls", "all_copies", "olds", "united", "agreed")
+    signature = (*SIGNATURE, *EXTRA)
+    bits = 64
 
     def __init__(
-        self, job: Job, direction: str, state: Any, measure: Any, fault: tuple[int, int] | None
-    ):
+        self, job: Job, direction: str, state: Any, measure: Any, fault: tuple[int, int] | None,
+        hub: bool,
+    ):  # fmt: skip
         super().__init__(job, direction, state)
-        self.prepare(job, measure)
+        self.prepare(job, measure, hub)
         self.fault = fault
         self.names.update({name: getattr(exchange, name) for name in _EXCHANGE})
         self.names.update({name: getattr(advance_apart, name) for name in _ADVANCE})
+        self.names.update(
+            hub_share=exchange.share, hub_shake=exchange.shake, hub_has=frontier.has_bit,
+            hub_set=frontier.set_bit, hub_boxed=exchange.boxed, hub_set_boxed=exchange.set_boxed,
+        )  # fmt: skip
         self.names["nearest_apart"] = nearest_apart.nearest_apart
         self.names.update(nearest_waiting=buckets.nearest_waiting, take=buckets.take)
 
@@ -65,20 +74,20 @@ class _PartsWriter(Exchanges):
         box = "world.box[world.ghosts[world.part, 0]:world.ghosts[world.part, -1]]"
         return (
             *_PROLOGUE,
-            f"world = World({', '.join(world)}, {place['policy']}, measure)",
+            f"world = World({', '.join(world)}, {place['policy']}, measure, {self.hub_text()})",
             f"ghost_team = Team(thread, threads, sync, {link['buffers']}[thread])",
             f"num_vertices, num_arcs = {place['num_vertices']}, {place['num_arcs']}",
             f"box = Frontier({box}, no_bits, world.boxed[world.part])",
             f"present = world.bits[{bounds}]",
             f"rows = {link['rows']}",
-            "left, turn, talked, total, began = num_arcs, 0, 0, 0, clock",
+            "left, turn, half, talked, total, began = num_arcs, 0, 0, 0, 0, clock",
             *(f"all_{name} = alls[{i}]" for i, name in enumerate(self.d.fields)),
         )
 
     def outcome(self) -> str:
         """Why it stopped, if it did."""
         self.put("if thread == 0: rows[0, 0] = cycles() - began")
-        return "world.sync[STOP]"
+        return "why_stop(world, 1 - turn)" if self.hub else "world.sync[STOP]"
 
     # ---- stages ---------------------------------------------------------------------------
 
@@ -150,6 +159,11 @@ class _PartsWriter(Exchanges):
 
     def stop_test(self, stage: Repeat | None = None) -> str:
         """All parts meet before; where they have just met they know already."""
+        if self.hub and stage is not None:
+            return "why_stop(world, 1 - turn) != 0"
+        if self.hub:
+            self.put("turn = 1 - turn")
+            return "ask_stop(team, world, 1 - turn)"
         return "meet(world)" if stage is None else "world.sync[STOP] != 0"
 
     def remember(self) -> None:

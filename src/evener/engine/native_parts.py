@@ -15,9 +15,11 @@ from evener.device.states import state_type
 from evener.device.sync import new_sync
 from evener.device.team import most_threads, run_teams
 from evener.engine.check_functors import check_functors, compile_kernel, total_dtype
+from evener.engine.hub import HubMemory, no_hub
 from evener.engine.job import Job, field_dtype
 from evener.engine.lower import pulls
-from evener.engine.lower_parts import PartsKernel, lower_parts
+from evener.engine.lower_exchange import PartsKernel
+from evener.engine.lower_parts import lower_parts
 from evener.engine.memory import require_parts
 from evener.engine.native import OFFERED, TRACE_ROWS, _functors, _Names, _unsigned, _worker
 from evener.engine.partitioners import partition as assign
@@ -34,6 +36,7 @@ from evener.errors import DeviceError, MemoryBudgetError
 from evener.operators import exchange
 from evener.operators.frontier import ALL, BUFFER, EDGES, FORM, INFO_WORDS, SIZE
 from evener.operators.gather import CHUNK
+from evener.operators.hub import APART
 from evener.operators.policies import Policy
 from evener.programs.fields import neutral
 from evener.programs.stages import Backwards, Edges, Gather, walk
@@ -97,11 +100,18 @@ def execute_parts(
 
 
 class _Run:
-    """The arrays of all parts, and the kernel over them."""
+    """The arrays of all parts, and the kernel over them.
 
-    def __init__(self, job: Job, parts: Parts, threads: list[int], policy: Policy, direction: str):
+    Parts without threads are on other machines, which a hub leads to: here they have shadows.
+    """
+
+    def __init__(
+        self, job: Job, parts: Parts, threads: list[int], policy: Policy, direction: str,
+        hub: Callable[[PartsKernel], HubMemory] | None = None,
+    ):  # fmt: skip
         self.job, self.d, self.parts, self.threads = job, job.declaration, parts, threads
         self.policy, self.sync = policy, new_sync()
+        self.hub_of = hub
         self.fields = {name: self._spread(name) for name in self.d.fields}
         self.kernel = self._lower(direction)
         key = (job.program, policy.measure, tuple(str(d) for d in self._total_dtypes()))
@@ -113,7 +123,9 @@ class _Run:
         self.scratch: dict[Any, Any] = parts.kept.pop(self.key, {})
         self._share(direction)
         self.teams = [
-            (count, new_sync(), self._arguments(p, count)) for p, count in enumerate(threads)
+            (count, new_sync(), self._arguments(p, count))
+            for p, count in enumerate(threads)
+            if count > 0
         ]
         count, sync, arguments = self.teams[0]
         examples = (0, count, sync, *arguments)
@@ -145,7 +157,8 @@ class _Run:
 
     def _lower(self, direction: str) -> PartsKernel:
         state = state_type((*self.d.fields, *self.d.params, *self.d.scalars, *OFFERED))
-        kernel = lower_parts(self.job, direction, state, self.policy.measure, fault)
+        has_hub = self.hub_of is not None
+        kernel = lower_parts(self.job, direction, state, self.policy.measure, fault, has_hub)
         for number, stage in enumerate(kernel.gathers):
             functors = _functors(self.job, kernel)
             dtype = total_dtype(self.d, functors, stage, *self._examples())
@@ -186,9 +199,15 @@ class _Run:
         )
         self.united = tuple(self.job.fields[name].copy() for name in self.kernel.united)
         self.agreed = tuple(
-            np.zeros((2, k, 8), field_dtype(scalar.dtype, graph))
+            np.zeros(2 * k * APART, field_dtype(scalar.dtype, graph))
             for scalar in self.d.scalars.values()
         )
+        make = self.hub_of or partial(no_hub, self.job, self.parts)
+        self.hub = make(self.kernel)
+        self.to_hub = (
+            self.hub.machine_of, self.parts.ghosts.ravel(), np.zeros(1, np.int64),
+            np.zeros(2 * k * APART, np.int64), *self.hub[1:6],
+        )  # fmt: skip
         ids = _unsigned(graph._indices).dtype
         words = [(part.held + 63) // 64 if pulls(self.d, direction) else 0
                  for part in self.parts.parts]  # fmt: skip
@@ -197,7 +216,7 @@ class _Run:
         self.marks[:] = 0
         self.traffic = np.zeros((3, k, k), np.int64)
         self.shared = (
-            self.sync, np.zeros((2, k, 8), np.int64), self.parts.bases,
+            self.sync, np.zeros(2 * k * APART, np.int64), self.parts.bases,
             np.array([part.owned for part in self.parts.parts], np.int64), self.parts.ghosts,
             self.parts.home, self.marks,
             self._again("box", 0, lambda: np.empty(ghosts, ids)),
@@ -234,7 +253,8 @@ class _Run:
         )
         place = np.array(
             [p, len(self.threads), sum(self.threads), sum(self.threads[:p]),
-             job.graph.num_vertices, job.graph.num_edges, self.policy.number], np.int64,
+             job.graph.num_vertices, job.graph.num_edges, self.policy.number,
+             self.hub.machine_of[p], self.hub.machines, len(self.parts.home)], np.int64,
         )  # fmt: skip
         trace = self._again("trace", p, lambda: np.zeros((TRACE_ROWS + 1, 5 + threads), np.int64))
         told = self._again("told", p, lambda: np.zeros((TRACE_ROWS + 1, 3), np.int64))
@@ -267,6 +287,10 @@ class _Run:
             (*self.olds, np.empty(0)),
             (*self.united, np.empty(0)),
             (*self.agreed, np.empty(0)),
+            self.to_hub,
+            (*self.hub.boxes, np.empty(0)),
+            (*self.hub.copies, np.empty(0)),
+            (*self.hub.agreed, np.empty(0)),
         )  # fmt: skip
 
     def _lists(self, lists: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:

@@ -12,7 +12,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from evener.device import atomic, compiled
-from evener.device.warp import ballot, barrier, count_bits, meet_at, set_bits, shuffle
+from evener.device.sync import ABORT
+from evener.device.warp import (
+    ballot,
+    barrier,
+    count_bits,
+    fence_host,
+    hear,
+    meet_at,
+    set_bits,
+    shuffle,
+    sync_block,
+    thread_of_block,
+    told,
+)
 from evener.operators.exchange import FULL, SENT, USEFUL, WHOLE
 from evener.operators.frontier import ALL, BITS, QUEUE
 from evener.operators.grid.advance import sum_of_warp
@@ -28,9 +41,10 @@ from evener.operators.grid.frontier import (
     member,
 )
 from evener.operators.grid.record import remember
+from evener.operators.hub import APART, FLAG_WORDS, is_far, publish_words, receive_words
 
-APART = 8  # words of one part in a census: a number, another, whether it is to stop
 BOXED = 16  # words of one part for its box: the sizes of three, one for each stage in turn
+LOOKS = 256  # at the others' flags between two looks whether all must give up
 MOST_PARTS = 32  # on one card: lanes of a warp
 ROW = 3  # words of a row: cycles of communication, bytes, useful bytes
 
@@ -42,7 +56,7 @@ class World(NamedTuple):
 
     part: int
     parts: int
-    threads: int  # of all parts together
+    threads: int  # of all parts on this card together
     first: int  # number among them of the first thread of this part
     share: Any  # of this block in a meeting of all
     sync: np.ndarray
@@ -61,20 +75,21 @@ class World(NamedTuple):
     traffic: np.ndarray  # [which, receiver, sender]
     policy: int
     measure: Any  # bytes of a message, a function of `evener.operators.policies`
+    hub: Any  # `evener.operators.hub.Hub`
 
 
 @compiled(allocates=False)
-def share_of(part, block, blocks):
+def share_of(first, block, blocks):
     """What a block adds at a meeting: all shares together turn the top bit."""
     share = np.int64(1)
-    if part == 0 and block == 0:
+    if first == 0 and block == 0:
         share = (np.int64(1) << np.int64(31)) - (blocks - 1)
     return np.uint32(share)
 
 
 @compiled(allocates=False)
 def meet(world):
-    """Wait for all threads of all parts."""
+    """Wait for all threads of all parts on this card."""
     meet_at(world.sync, world.share)
 
 
@@ -97,7 +112,7 @@ def census(team, world, turn, size):
         at = (turn * world.parts + world.part) * APART
         world.words[at] = np.int64(size)
         world.words[at + 2] = np.int64(team.sync[CANCEL])
-    meet(world)
+    meet_all(team, world, world.words, world.hub.words, turn)
     return _sum(world, turn, 0)
 
 
@@ -144,15 +159,72 @@ def least(team, world, turn, value):
 
 
 @compiled(allocates=False)
-def agree(team, world, turn, combine, neutral, own, words):
+def agree(team, world, turn, combine, neutral, own, words, far):
     """Combine the values of all parts, in their order."""
     if team.thread == 0:
         words[(turn * world.parts + world.part) * APART] = own
-    meet(world)
+    meet_all(team, world, words, far, turn)
     total = neutral
     for p in range(world.parts):
         total = words.dtype.type(combine(total, words[(turn * world.parts + p) * APART]))
     return total
+
+
+# ---- other machines ---------------------------------------------------------------------------
+
+
+@compiled(allocates=False)
+def meet_all(team, world, local, remote, turn):
+    """Wait for all threads of all parts on all machines; afterwards all know the words."""
+    if world.hub.machines > 1:
+        shake(team, world, local, remote, turn)
+    else:
+        meet(world)
+
+
+@compiled(allocates=False)
+def shake(team, world, local, remote, turn):
+    """Meet, then one thread meets those of the other machines, then all go on."""
+    sync_block()
+    if thread_of_block() == 0:
+        fence_host()  # what this block wrote to the hub is there before its flag is
+    meet(world)
+    hub = world.hub
+    if world.first + team.thread == 0:
+        publish_words(world, local, remote, turn)
+        reached = hub.count[0] + 1
+        hub.count[0] = reached
+        told(hub.flags, hub.machine * FLAG_WORDS, reached)
+        gave_up = np.int64(0)
+        for other in range(hub.machines):
+            looks = 0
+            while gave_up == 0 and hear(hub.flags, other * FLAG_WORDS) < reached:
+                looks += 1
+                if looks % LOOKS == 0:
+                    gave_up = hear(hub.flags, hub.machines * FLAG_WORDS)
+        receive_words(world, local, remote, turn)
+        if gave_up != 0:
+            for p in range(world.parts):
+                world.words[(turn * world.parts + p) * APART + 2] = ABORT
+    meet(world)
+
+
+@compiled(allocates=False)
+def share(team, first, last):
+    """The numbers of a thread between two: first, last, step."""
+    return first + team.thread, last, team.threads
+
+
+@compiled(allocates=False)
+def boxed(world, p, stamp):
+    """How many emitted ghosts a part has in its box."""
+    return world.boxed[p * BOXED + stamp % TURNS]
+
+
+@compiled(allocates=False)
+def set_boxed(world, p, stamp, size):
+    """The same of a part on another machine."""
+    world.boxed[p * BOXED + stamp % TURNS] = size
 
 
 # ---- bytes ------------------------------------------------------------------------------------
@@ -236,11 +308,9 @@ def broadcast(team, world, copy, values, olds, width):
 
 
 @compiled(allocates=False)
-def spread(team, world, current, members, copy, values, olds, width):
-    """Make bits of the frontier in which ghosts stand for their owners, and give those of them
-    that are in it the values of their owners."""
-    me = world.part
-    owned = world.owned[me]
+def mark_members(team, world, current, members):
+    """Make bits of the frontier of this part; those of parts on other machines are cleared."""
+    owned = world.owned[world.part]
     form = current.info[FORM]
     for w in range(team.thread, len(members), team.threads):
         word = np.uint32(0)
@@ -253,11 +323,25 @@ def spread(team, world, current, members, copy, values, olds, width):
         elif form == BITS and w < len(current.bits):
             word = current.bits[np.uint64(w)]
         members[np.uint64(w)] = word
+    if world.hub.machines > 1:
+        for p in range(world.parts):
+            if is_far(world, p):
+                last = world.words_from[p + 1]
+                for w in range(world.words_from[p] + team.thread, last, team.threads):
+                    world.bits[np.uint64(w)] = 0
+    barrier(team.sync)
     if form == QUEUE:
-        barrier(team.sync)
         for i in range(team.thread, current.info[SIZE], team.threads):
             join(members, member(current, i))
+        barrier(team.sync)
+
+
+@compiled(allocates=False)
+def spread(team, world, members, copy, values, olds, width):
+    """Let ghosts stand for owners that are members, and give those the values of their owners."""
     meet(world)
+    me = world.part
+    owned = world.owned[me]
     slots = world.bases[me] + owned - first_ghost(world, me, 0)
     for q in range(world.parts):
         theirs = np.uint64(32 * world.words_from[q] - world.bases[q])
