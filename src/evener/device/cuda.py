@@ -260,11 +260,10 @@ class GridKernel:
         _wait([stop], [cancel])
         return cuda.get_elapsed_time(start, stop) / 1000
 
-    def run_beside(self, words: list[np.ndarray], blocks: list[int], cancels: list[int]) -> float:
-        """Run the kernel several times at once, each time with so many of the card's blocks.
+    def start_beside(self, words: list[np.ndarray], blocks: list[int]) -> Running:
+        """Start the kernel several times at once, each time with so many of the card's blocks.
 
-        All of them are on the card together, so that they can meet. Returns the seconds until the
-        last has ended.
+        All of them are on the card together, so that they can meet.
         """
         if sum(blocks) > self.blocks:
             raise DeviceError(f"this GPU runs {self.blocks} blocks at once, not {sum(blocks)}.")
@@ -279,8 +278,7 @@ class GridKernel:
         for one, count, stream, stop in zip(words, blocks, streams, stops, strict=True):
             self._start(one, count, stream)
             stop.record(stream)
-        _wait(stops, cancels)
-        return max(cuda.get_elapsed_time(start, stop) for stop in stops) / 1000
+        return Running(start, stops)
 
     def _start(self, words: np.ndarray, blocks: int, stream: Any) -> None:
         places = words.ctypes.data + words.itemsize * np.arange(len(words), dtype=np.uint64)
@@ -290,6 +288,23 @@ class GridKernel:
         )  # fmt: skip
         if failed:
             raise DeviceError(f"the driver does not start the kernel: its error is {failed}.")
+
+
+class Running(NamedTuple):
+    """Kernels that were started."""
+
+    start: Any
+    stops: list[Any]
+
+    def is_done(self) -> bool:
+        """Whether all have ended; an error of the GPU is raised."""
+        return all(stop.done for stop in self.stops)
+
+    def wait(self, cancels: list[int]) -> float:
+        """Wait for them; returns the seconds until the last ended."""
+        _wait(self.stops, cancels)
+        elapsed = library().cuda.get_elapsed_time
+        return max(elapsed(self.start, stop) for stop in self.stops) / 1000
 
 
 def _wait(stops: list[Any], cancels: list[int]) -> None:
@@ -327,6 +342,13 @@ def _driver() -> Any:
 def allocate(nbytes: int) -> Any:
     """Memory of the current GPU, from the pool; its address is ``ptr``."""
     return library().cuda.alloc(nbytes)
+
+
+def pinned(length: int, dtype: Any) -> np.ndarray:
+    """An array in the host's memory that kernels reach at the same address."""
+    dtype = np.dtype(dtype)
+    memory = library().cuda.alloc_pinned_memory(max(1, length) * dtype.itemsize)
+    return np.frombuffer(memory, dtype, max(1, length))
 
 
 def upload(address: int, array: np.ndarray, stream: Any = None) -> None:

@@ -26,7 +26,7 @@ class PartOnDevice(NamedTuple):
 class PartsOnDevice(NamedTuple):
     """All parts of a card, and the tables that they share."""
 
-    parts: list[PartOnDevice]
+    parts: dict[int, PartOnDevice]  # by number
     bases: Any
     owned: Any
     ghosts: Any  # flat
@@ -51,26 +51,27 @@ def slots_of(parts: Parts) -> np.ndarray:
     return found
 
 
-def place_parts(library: Any, parts: Parts, degrees: np.ndarray) -> PartsOnDevice:
-    """Upload the parts once, and keep them as long as the division of the graph."""
-    key = "host" if library is np else device.current()
+def place_parts(library: Any, parts: Parts, degrees: np.ndarray, local: list[int]) -> PartsOnDevice:
+    """Upload the parts of this card once, and keep them as long as the division of the graph."""
+    key = ("placed", "host" if library is np else device.current(), tuple(local))
     if library is np or key not in parts.on_gpus:
-        parts.on_gpus[key] = _place(library, parts, degrees)
+        parts.on_gpus[key] = _place(library, parts, degrees, local)
     return parts.on_gpus[key]
 
 
-def _place(library: Any, parts: Parts, degrees: np.ndarray) -> PartsOnDevice:
+def _place(library: Any, parts: Parts, degrees: np.ndarray, local: list[int]) -> PartsOnDevice:
     def put(array: np.ndarray) -> Any:
         return library.asarray(array)
 
     def lists(given: tuple[np.ndarray, ...]) -> tuple[Any, Any, Any]:
         return put(_unsigned(given[0])), put(_unsigned(given[1])), put(given[2])
 
-    placed = []
-    for part in parts.parts:
+    placed = {}
+    for p in local:
+        part = parts.parts[p]
         rows = lists(part.out)
         columns = rows if part.into is part.out else lists(part.into)
-        placed.append(PartOnDevice(rows, columns, put(degrees[part.ids]), put(part.ids)))
+        placed[p] = PartOnDevice(rows, columns, put(degrees[part.ids]), put(part.ids))
     return PartsOnDevice(
         placed, put(parts.bases), put(np.array([part.owned for part in parts.parts], np.int64)),
         put(parts.ghosts.ravel()), put(parts.home), put(words_of_bits(parts)),

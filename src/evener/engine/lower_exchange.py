@@ -27,7 +27,7 @@ PLACE = (
     "machines", "total",
 )  # fmt: skip
 # Arrays of `evener.operators.hub.Hub`, and what a device has of its own for it.
-HUB = ("machine_of", "ghosts", "count", "sizes", "flags", "words", "far_sizes", "box", "marks")
+HUB = ("machine_of", "ghosts", "shaken", "sizes", "flags", "words", "far_sizes", "box", "marks")
 EXTRA = (
     "links", "alls", "all_copies", "olds", "united", "agreed", "hub", "boxes", "far_copies",
     "far_agreed",

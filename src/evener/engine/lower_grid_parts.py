@@ -48,8 +48,8 @@ class _GridPartsWriter(Exchanges, _GridWriter):
         super().__init__(job, direction, state, schedule, exact=True, relabels=True)
         self.prepare(job, measure, hub)
         self.names.update(
-            hub_share=exchange.share, hub_shake=exchange.shake, hub_has=frontier.has_bit,
-            hub_set=exchange.join, hub_boxed=exchange.boxed, hub_set_boxed=exchange.set_boxed,
+            hub_share=exchange.numbers_of, hub_shake=exchange.shake_hands, hub_has=frontier.has_bit,
+            hub_set=exchange.join, hub_boxed=exchange.box_size, hub_set_boxed=exchange.set_box_size,
         )  # fmt: skip
         self.names.update({name: getattr(exchange, name) for name in _EXCHANGE})
         self.names.update({name: getattr(apart, name) for name in _ADVANCE})

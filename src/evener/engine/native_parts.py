@@ -112,6 +112,7 @@ class _Run:
         self.job, self.d, self.parts, self.threads = job, job.declaration, parts, threads
         self.policy, self.sync = policy, new_sync()
         self.hub_of = hub
+        self.local = [p for p, count in enumerate(threads) if count > 0]
         self.fields = {name: self._spread(name) for name in self.d.fields}
         self.kernel = self._lower(direction)
         key = (job.program, policy.measure, tuple(str(d) for d in self._total_dtypes()))
@@ -328,10 +329,12 @@ class _Run:
 
     # ---- running --------------------------------------------------------------------------
 
-    def go(self) -> None:
+    def go(
+        self, watch: Callable[[], None] | None = None, let_go: Callable[[], None] | None = None
+    ) -> None:
         """Run all parts; the first that fails fails the run."""
-        returned = run_teams(self.worker, self.teams, self.sync)
-        for p, codes in enumerate(returned):
+        returned = run_teams(self.worker, self.teams, self.sync, watch, let_go)
+        for p, codes in zip(self.local, returned, strict=True):
             if min(codes) < 0:
                 raise DeviceError(f"partition {p} on cpu:{self.threads[p]} failed, so the run did.")
         if any(code == exchange.FULL for codes in returned for code in codes):
@@ -344,8 +347,8 @@ class _Run:
         """Bring fields, scalars, stats and the trace home."""
         job = self.job
         for name, whole in job.fields.items():
-            for p, part in enumerate(self.parts.parts):
-                mine = self._of(self.fields[name], p, name)
+            for p in self.local:
+                part, mine = self.parts.parts[p], self._of(self.fields[name], p, name)
                 if self.d.fields[name].replicated:
                     whole[:] = mine
                     break

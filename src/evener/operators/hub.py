@@ -31,7 +31,7 @@ class Hub(NamedTuple):
     machine_of: np.ndarray  # by part
     ghosts: np.ndarray  # as `evener.engine.parts.Parts.ghosts`, flat
     total: int  # ghosts of all parts
-    count: np.ndarray  # how often this machine has shaken hands
+    shaken: np.ndarray  # how often this machine has shaken hands
     sizes: np.ndarray  # [half, part, APART]: of boxes
     flags: np.ndarray  # in the hub: what each machine counts; behind them, whether all must give up
     words: np.ndarray  # in the hub: what is being agreed on

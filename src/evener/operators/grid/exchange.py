@@ -177,13 +177,13 @@ def agree(team, world, turn, combine, neutral, own, words, far):
 def meet_all(team, world, local, remote, turn):
     """Wait for all threads of all parts on all machines; afterwards all know the words."""
     if world.hub.machines > 1:
-        shake(team, world, local, remote, turn)
+        shake_hands(team, world, local, remote, turn)
     else:
         meet(world)
 
 
 @compiled(allocates=False)
-def shake(team, world, local, remote, turn):
+def shake_hands(team, world, local, remote, turn):
     """Meet, then one thread meets those of the other machines, then all go on."""
     sync_block()
     if thread_of_block() == 0:
@@ -192,8 +192,8 @@ def shake(team, world, local, remote, turn):
     hub = world.hub
     if world.first + team.thread == 0:
         publish_words(world, local, remote, turn)
-        reached = hub.count[0] + 1
-        hub.count[0] = reached
+        reached = hub.shaken[0] + 1
+        hub.shaken[0] = reached
         told(hub.flags, hub.machine * FLAG_WORDS, reached)
         gave_up = np.int64(0)
         for other in range(hub.machines):
@@ -210,19 +210,19 @@ def shake(team, world, local, remote, turn):
 
 
 @compiled(allocates=False)
-def share(team, first, last):
+def numbers_of(team, first, last):
     """The numbers of a thread between two: first, last, step."""
     return first + team.thread, last, team.threads
 
 
 @compiled(allocates=False)
-def boxed(world, p, stamp):
+def box_size(world, p, stamp):
     """How many emitted ghosts a part has in its box."""
     return world.boxed[p * BOXED + stamp % TURNS]
 
 
 @compiled(allocates=False)
-def set_boxed(world, p, stamp, size):
+def set_box_size(world, p, stamp, size):
     """The same of a part on another machine."""
     world.boxed[p * BOXED + stamp % TURNS] = size
 
