@@ -12,7 +12,7 @@ from evener.engine import gpu, gpu_parts, native_parts
 from evener.engine.gpu_parts_memory import gather_fields, place_parts
 from evener.engine.hub import new_hub
 from evener.engine.job import set_up
-from evener.engine.partitioners import partition as assign
+from evener.engine.parts import divide_by
 from evener.operators.policies import policy_of
 from grid_simulator import PATIENCE, THREADS, Block, Meeting, Translator, here
 
@@ -80,7 +80,7 @@ def simulate_parts(
     gpu._reset_scalars(job)
     chosen = policy_of(policy)
     plan = gpu_parts.make_plan(job, direction, schedule, chosen)
-    parts = gpu_parts.divide_for(job, assign(graph, partition, [1 / k] * k), k, direction)
+    parts = divide_by(graph, partition, [1 / k] * k, **native_parts.lists_of(job, direction))
     arguments = gpu_parts.simulated_arguments(job, plan, parts, THREADS, chosen, list(range(k)))
     Simulation(plan.kernel, arguments).wait()
     fields = {name: arguments[0][17][i] for i, name in enumerate(job.declaration.fields)}
@@ -102,7 +102,7 @@ def simulate_hybrid(
     job = set_up(program, graph, parameters)
     gpu._reset_scalars(job)
     plan = gpu_parts.make_plan(job, direction, "auto", chosen, hub=True)
-    parts = gpu_parts.divide_for(job, assign(graph, partition, [1 / k] * k), k, direction)
+    parts = divide_by(graph, partition, [1 / k] * k, **native_parts.lists_of(job, direction))
     machine_of = [int(kind == "cuda") for kind in kinds]
     hub = new_hub(np.zeros, job, parts, machine_of, plan.lowered)
     local = [p for p, kind in enumerate(kinds) if kind == "cuda"]

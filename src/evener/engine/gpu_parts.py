@@ -32,18 +32,17 @@ from evener.engine.gpu_parts_plan import (
 )
 from evener.engine.hub import HubMemory, no_hub
 from evener.engine.job import Job
-from evener.engine.lower import pulls
 from evener.engine.lower_grid import MORE_ROOM
 from evener.engine.memory import require_parts
 from evener.engine.native import _examples
+from evener.engine.native_parts import lists_of, name_of
 from evener.engine.partitioners import partition as assign
-from evener.engine.parts import Parts, divide
+from evener.engine.parts import Parts, divide, divide_by
 from evener.errors import DeviceError
 from evener.operators.grid import exchange
 from evener.operators.grid.frontier import CANCEL
 from evener.operators.grid.record import FUSED, STATUS, TRACE_WORDS, VISITED
 from evener.operators.policies import Policy
-from evener.programs.stages import Edges, walk
 
 FEW_ROWS = gpu.FEW_ROWS
 TRACE, LINKS = 15, 16  # places among the arguments of a kernel
@@ -73,12 +72,13 @@ def run_gpu_parts(
     if job.graph.num_vertices == 0:
         job.fields = {name: np.asarray(field) for name, field in job.fields.items()}
         return [f"Direction: {direction}. There was nothing to do."]
-    began = time.perf_counter()
-    part_of = assign(job.graph, partition, [1 / k] * k)
-    if limits:
+    shares = [1 / k] * k
+    if any(limit is not None for limit in limits):
         names = [f"cuda:{ordinal}" for ordinal in ordinals]
+        part_of = assign(job.graph, partition, shares)
         require_parts(job.declaration, job.graph, part_of, limits, names, direction)
-    parts = divide_for(job, part_of, k, direction)
+    began = time.perf_counter()
+    parts = divide_by(job.graph, partition, shares, **lists_of(job, direction))
     job.stats["partition_seconds"] = time.perf_counter() - began
     with device.on(ordinals[0]):
         began = time.perf_counter()
@@ -100,21 +100,13 @@ def run_gpu_parts(
         tables, links, unit = card.told()
         job.make_trace = lambda: trace_rows(tables, links, unit)
     owned, ghosts = ([f"{n:,}" for n in job.stats[what]] for what in ("owned", "ghosts"))
-    name = partition if isinstance(partition, str) else getattr(partition, "__name__", "given")
     return [
-        f"Partition: {'random' if name == 'auto' else name}, {k} parts with {' + '.join(owned)} "
+        f"Partition: {name_of(partition)}, {k} parts with {' + '.join(owned)} "
         f"vertices and {' + '.join(ghosts)} ghosts.",
         f"Direction: {direction}. Schedule: {'dynamic' if schedule == 'auto' else schedule}.",
         f"Each part ran as one kernel, of {' + '.join(map(str, card.blocks))} blocks, all at "
         "once on the GPU.",
     ]
-
-
-def divide_for(job: Job, part_of: np.ndarray, k: int, direction: str) -> Parts:
-    """The parts of a graph, with the lists that a program needs."""
-    d = job.declaration
-    slices = any(isinstance(s, Edges) and s.neighbours is not None for s in walk(d.loop))
-    return divide(job.graph, part_of, k, pulls=pulls(d, direction), in_order=slices)
 
 
 def ptx_of(
@@ -124,7 +116,7 @@ def ptx_of(
     """The PTX of the kernel of a part; no GPU is needed."""
     gpu._reset_scalars(job)
     plan = make_plan(job, direction, schedule, policy, hub)
-    parts = divide_for(job, part_of, k, direction)
+    parts = divide(job.graph, part_of, k, **lists_of(job, direction))
     arguments = simulated_arguments(job, plan, parts, 64, policy, list(range(k)))
     described = device.describe(arguments[0])
     return device.compile_ptx(plan.kernel, described, capability, plan.blocks_each)

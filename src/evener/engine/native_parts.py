@@ -23,7 +23,7 @@ from evener.engine.lower_parts import lower_parts
 from evener.engine.memory import require_parts
 from evener.engine.native import OFFERED, TRACE_ROWS, _functors, _Names, _unsigned, _worker
 from evener.engine.partitioners import partition as assign
-from evener.engine.parts import Part, Parts, divide
+from evener.engine.parts import Part, Parts, divide, divide_by
 from evener.engine.rooms import (
     bucket_rooms,
     edge_rooms,
@@ -54,43 +54,69 @@ def run_parts(
     limits: Sequence[int | None] = (),
 ) -> list[str]:
     """Divide the graph and run a job over its parts; returns what there is to say about it."""
-    k, began = len(threads), time.perf_counter()
-    part_of = assign(job.graph, partition, [count / sum(threads) for count in threads])
-    if limits:
+    k, shares = len(threads), [count / sum(threads) for count in threads]
+    if any(limit is not None for limit in limits):
         devices = [f"cpu:{count}" for count in threads]
+        part_of = assign(job.graph, partition, shares)
         require_parts(job.declaration, job.graph, part_of, limits, devices, direction)
-    assigning = time.perf_counter() - began
-    execute_parts(job, threads, part_of, policy, direction)
-    job.stats["partition_seconds"] = job.stats.get("partition_seconds", 0.0) + assigning
-    name = partition if isinstance(partition, str) else getattr(partition, "__name__", "given")
+    began = time.perf_counter()
+    require_threads(threads)
+    parts = None
+    if job.graph.num_vertices:
+        parts = divide_by(job.graph, partition, shares, **lists_of(job, direction))
+    job.stats["partition_seconds"] = time.perf_counter() - began
+    _execute(job, threads, parts, policy, direction)
     told = [" + ".join(f"{n:,}" for n in job.stats.get(what, ())) for what in ("owned", "ghosts")]
     return [
-        f"Partition: {'random' if name == 'auto' else name}, {k} parts with {told[0] or 'no'} "
+        f"Partition: {name_of(partition)}, {k} parts with {told[0] or 'no'} "
         f"vertices and {told[1] or 'no'} ghosts.",
         f"Threads: {' + '.join(map(str, threads))}. Direction: {direction}.",
     ]
+
+
+def name_of(partition: Any) -> str:
+    """What to call a partitioner."""
+    name = partition if isinstance(partition, str) else getattr(partition, "__name__", "given")
+    return "random" if name == "auto" else name
+
+
+def lists_of(job: Job, direction: str) -> dict[str, bool]:
+    """Which lists the parts of a graph need for a program, and in which order."""
+    d = job.declaration
+    slices = any(isinstance(s, Edges) and s.neighbours is not None for s in walk(d.loop))
+    return {"pulls": pulls(d, direction), "in_order": slices}
+
+
+def require_threads(threads: list[int]) -> None:
+    """Refuse more threads than can run at once."""
+    if sum(threads) > most_threads():
+        raise DeviceError(
+            f"{len(threads)} partitions need {sum(threads)} threads that run at once; at most "
+            f"{most_threads()} can: name fewer, or 'cpu:1' for each."
+        )
 
 
 def execute_parts(
     job: Job, threads: list[int], part_of: np.ndarray, policy: Policy, direction: str = "auto"
 ) -> None:
     """Run a job over parts with so many threads each, changing its fields in place."""
+    require_threads(threads)
+    parts = None
+    if job.graph.num_vertices:
+        parts = divide(job.graph, part_of, len(threads), **lists_of(job, direction))
+    _execute(job, threads, parts, policy, direction)
+
+
+def _execute(
+    job: Job, threads: list[int], parts: Parts | None, policy: Policy, direction: str
+) -> None:
     d = job.declaration
     job.stats.update(supersteps=0, edges=0, threads=threads)
     for name, scalar in d.scalars.items():
         dtype = field_dtype(scalar.dtype, job.graph)
         job.scalars[name] = dtype.type(neutral(scalar.merge, dtype))
-    if sum(threads) > most_threads():
-        raise DeviceError(
-            f"{len(threads)} partitions need {sum(threads)} threads that run at once; at most "
-            f"{most_threads()} can: name fewer, or 'cpu:1' for each."
-        )
-    if job.graph.num_vertices == 0:
+    if parts is None:
         return
-    began = time.perf_counter()
-    slices = any(isinstance(s, Edges) and s.neighbours is not None for s in walk(d.loop))
-    parts = divide(job.graph, part_of, len(threads), pulls=pulls(d, direction), in_order=slices)
-    job.stats["partition_seconds"] = time.perf_counter() - began
     began = time.perf_counter()
     run = _Run(job, parts, threads, policy, direction)
     job.stats["compile_seconds"] = time.perf_counter() - began

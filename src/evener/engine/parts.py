@@ -14,12 +14,14 @@ the vertices.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from evener.device import bucket_cursors, parallel, require_memory
+from evener.engine.partitioners import partition as assign
 from evener.graph.csr import Graph
 
 _ROWS = 1 << 12  # vertices that a thread takes at a time
@@ -43,7 +45,7 @@ class Part:
         return len(self.ids)
 
 
-@dataclass
+@dataclass(eq=False)
 class Parts:
     """A graph in parts."""
 
@@ -84,6 +86,34 @@ def divide(graph: Graph, part_of: np.ndarray, k: int, *, pulls: bool, in_order: 
         kept[key] = _divide(graph, part_of.astype(np.uint8 if k < 256 else np.int64), k, pulls,
                             in_order)  # fmt: skip
     return kept[key]
+
+
+def divide_by(
+    graph: Graph, partition: Any, shares: Sequence[float], *, cpu: int = 0, pulls: bool,
+    in_order: bool,
+) -> Parts:  # fmt: skip
+    """The parts that a partitioner makes; by its name they are found again, without being made.
+
+    Examples
+    --------
+    >>> from evener import generate
+    >>> from evener.engine.parts import divide_by
+    >>> path = generate.path(4)
+    >>> divide_by(path, "static", [1, 1], pulls=False, in_order=False).parts[1].ids.tolist()
+    [1, 3, 0, 2]
+    """
+    key = (partition, tuple(shares), cpu, pulls, in_order)
+    named: dict[Any, Parts] = graph.__dict__.setdefault("_parts_by_name", {})
+    if isinstance(partition, str) and key in named:
+        return named[key]
+    part_of = assign(graph, partition, shares, cpu=cpu)
+    parts = divide(graph, part_of, len(shares), pulls=pulls, in_order=in_order)
+    if isinstance(partition, str):
+        kept = list(graph.__dict__["_parts"].values())
+        for other in [name for name, found in named.items() if found not in kept]:
+            del named[other]
+        named[key] = parts
+    return parts
 
 
 def _divide(graph: Graph, part_of: np.ndarray, k: int, pulls: bool, in_order: bool) -> Parts:
