@@ -1,4 +1,4 @@
-"""Parts on one GPU: whatever one cpu device finds, they find too."""
+"""Parts on one GPU, and CPU and GPU together: whatever one cpu device finds, they find too."""
 
 import importlib
 import os
@@ -16,6 +16,7 @@ from evener.errors import DeviceError
 from graphs import DEGENERATE
 
 SETS = {k: "+".join(["cuda"] * k) for k in (2, 3, 8)}
+SETS |= {"hybrid": "cpu:4+cuda", "more": "cuda+cpu:2+cuda+cpu:1"}
 
 
 def check(algorithm, name, graph, k=2, **options):
@@ -45,13 +46,48 @@ def test_random_graphs(algorithm):
     check(algorithm, "rmat", ev.generate.rmat(13, 16, weights=(1, 60), seed=2), k=3)
 
 
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_cpu_and_gpu(algorithm):
+    for seed in range(6):
+        check(algorithm, seed, random_graph(seed), ("hybrid", "more")[seed % 2])
+    check(algorithm, "star", star_and_more(), "hybrid")
+    rmat = ev.generate.rmat(13, 16, weights=(1, 60), seed=2)
+    check(algorithm, "rmat", rmat, "hybrid", partition="high:alpha=0.5")
+    check(algorithm, "rmat", rmat, "hybrid", partition="low:alpha=0.75")
+
+
+@pytest.mark.parametrize("direction", ["push", "pull"])
+@pytest.mark.parametrize("algorithm", ["bfs", "sswp"])
+def test_directions_of_both(algorithm, direction):
+    for seed in range(4):
+        check(algorithm, seed, random_graph(seed), "hybrid", direction=direction)
+
+
+def test_many_hybrid_runs_are_equal():
+    grid = ev.generate.grid(100, 100)
+    want = ev.bfs(grid, 0, device="cpu").depth
+    for _ in range(50):
+        np.testing.assert_array_equal(ev.bfs(grid, 0, device=SETS["hybrid"]).depth, want)
+
+
+def test_a_cpu_part_that_fails_ends_the_run(monkeypatch):
+    grid = ev.generate.grid(60, 60)
+    ev.bfs(grid, 0, device=SETS["hybrid"])
+    monkeypatch.setattr("evener.engine.native_parts.fault", (0, 5))
+    ev.bfs(grid, 0, device="cpu")
+    with pytest.raises(DeviceError, match="partition 0 on cpu:4 failed"):
+        ev.bfs(grid, 0, device=SETS["hybrid"])
+    monkeypatch.undo()
+    assert ev.bfs(grid, 0, device=SETS["hybrid"]).depth[-1] == 118
+
+
 @pytest.mark.parametrize("algorithm", ["bfs", "sssp", "pagerank", "components", "betweenness"])
 def test_degenerate_graphs(algorithm):
     for i, (name, make) in enumerate(DEGENERATE.items()):
         for directed in (True, False):
             graph = make(directed=directed)
             if graph.labels.dtype.kind in "iu":
-                check(algorithm, name, with_weights(graph), k=(2, 3, 8)[i % 3])
+                check(algorithm, name, with_weights(graph), k=(2, 3, 8, "hybrid", "more")[i % 5])
 
 
 @pytest.mark.parametrize("direction", ["push", "pull"])
@@ -103,16 +139,17 @@ def test_trace():
     assert all(len(row["communication_seconds"]) == 2 for row in rows)
 
 
-def test_interrupt():
+@pytest.mark.parametrize("devices", [SETS[2], SETS["hybrid"]])
+def test_interrupt(devices):
     path = ev.generate.path(1 << 20)
     timer = threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT))
-    ev.bfs(ev.generate.path(100), 0, device=SETS[2])
+    ev.bfs(ev.generate.path(100), 0, device=devices)
     timer.start()
     began = time.perf_counter()
     with pytest.raises(KeyboardInterrupt):
-        ev.bfs(path, 0, device=SETS[2])
+        ev.bfs(path, 0, device=devices)
     assert time.perf_counter() - began < 5
-    assert ev.bfs(ev.generate.path(100), 0, device=SETS[2]).depth[-1] == 99
+    assert ev.bfs(ev.generate.path(100), 0, device=devices).depth[-1] == 99
 
 
 def test_other_cards_are_refused():

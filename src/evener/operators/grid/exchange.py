@@ -342,18 +342,34 @@ def spread(team, world, members, copy, values, olds, width):
     meet(world)
     me = world.part
     owned = world.owned[me]
-    slots = world.bases[me] + owned - first_ghost(world, me, 0)
-    for q in range(world.parts):
-        theirs = np.uint64(32 * world.words_from[q] - world.bases[q])
-        first, last = first_ghost(world, me, q), first_ghost(world, me, q + 1)
-        changed = np.int64(0)
-        for g in range(first + team.thread, last, team.threads):
+    first = first_ghost(world, me, 0)
+    behind = owned + first_ghost(world, me, world.parts) - first
+    slots = world.bases[me] + owned - first
+    mine = np.int64(0)  # what one part has told, in the lane of its number
+    w = owned // 32 + team.rank
+    while 32 * w < behind:
+        v = 32 * w + team.lane
+        inside, q = False, 0
+        if owned <= v < behind:
+            g = v - owned + first
+            while first_ghost(world, me, q + 1) <= g:
+                q += 1
             home = np.uint64(world.home[np.uint64(g)])
-            if has_bit(world.bits, home + theirs):
+            theirs = np.uint64(32 * world.words_from[q] - world.bases[q])
+            inside = has_bit(world.bits, home + theirs)
+            if inside:
                 copy(values, olds, np.uint64(slots + g), np.uint64(g), home)
-                join(members, owned + g - first_ghost(world, me, 0))
-                changed += 1
-        count(team, world.counts, me * world.parts + q, changed)
+        word = ballot(inside)
+        if team.lane == 0 and word != 0:
+            set_bits(members, np.uint64(w), word)  # others may set bits of owned ones there
+        if word != 0:
+            for p in range(world.parts):
+                many = count_bits(ballot(inside and q == p))
+                if team.lane == p:
+                    mine += many
+        w += team.warps
+    if mine > 0:
+        atomic.add(world.counts, me * world.parts + team.lane, mine)
     meet(world)
     account(team, world, True, width, True)
 
