@@ -67,7 +67,7 @@ class Exchanges(_Writer):
         self.names.update({name: getattr(hub_module, name) for name in _CARRY})
         self.needs = Needs(self.d)
         self.dtypes = {name: array.dtype for name, array in job.fields.items()}
-        self.made = 0
+        self.functions: dict[str, str] = {}  # names by text
         self.names["measure"] = measure
         for name, functor in self.d.functors.items():
             function = globalized(self.d, name)
@@ -89,11 +89,12 @@ class Exchanges(_Writer):
     # ---- exchanges ------------------------------------------------------------------------
 
     def function(self, text: str) -> str:
-        """The name of a function for an exchange."""
-        self.made += 1
-        name = f"{text[len('def ') : text.index('(')]}_{self.made}"
-        self.names[name] = made(text)
-        return name
+        """The name of a function for an exchange; the same text is compiled once."""
+        if text not in self.functions:
+            name = f"{text[len('def ') : text.index('(')]}_{len(self.functions) + 1}"
+            self.functions[text] = name
+            self.names[name] = made(text)
+        return self.functions[text]
 
     def talk(self, *lines: str) -> None:
         """Lines whose time is that of communication."""

@@ -48,7 +48,8 @@ class _GridPartsWriter(Exchanges, _GridWriter):
         super().__init__(job, direction, state, schedule, exact=True, relabels=True)
         self.prepare(job, measure, hub)
         self.names.update(
-            hub_share=exchange.numbers_of, hub_shake=exchange.shake_hands, hub_has=frontier.has_bit,
+            hub_shake=exchange.shake_hands if hub else exchange.stay_here,
+            hub_share=exchange.numbers_of, hub_has=frontier.has_bit,
             hub_set=exchange.join, hub_boxed=exchange.box_size, hub_set_boxed=exchange.set_box_size,
         )  # fmt: skip
         self.names.update({name: getattr(exchange, name) for name in _EXCHANGE})

@@ -58,7 +58,8 @@ class _PartsWriter(Exchanges):
         self.names.update({name: getattr(exchange, name) for name in _EXCHANGE})
         self.names.update({name: getattr(advance_apart, name) for name in _ADVANCE})
         self.names.update(
-            hub_share=exchange.numbers_of, hub_shake=exchange.shake_hands, hub_has=frontier.has_bit,
+            hub_shake=exchange.shake_hands if hub else exchange.stay_here,
+            hub_share=exchange.numbers_of, hub_has=frontier.has_bit,
             hub_set=frontier.set_bit, hub_boxed=exchange.box_size,
             hub_set_boxed=exchange.set_box_size,
         )  # fmt: skip

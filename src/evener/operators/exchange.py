@@ -94,7 +94,7 @@ def census(team, world, turn, size):
         at = (turn * world.parts + world.part) * APART
         world.words[at] = np.int64(size)
         world.words[at + 2] = load(world.sync, CANCEL)
-    meet_all(team, world, world.words, world.hub.words, turn)
+    world.hub.shake(team, world, world.words, world.hub.words, turn)
     return _sum(world, turn, 0)
 
 
@@ -145,7 +145,7 @@ def agree(team, world, turn, combine, neutral, own, words, far):
     """Combine the values of all parts, in their order."""
     if team.thread == 0:
         words[(turn * world.parts + world.part) * APART] = own
-    meet_all(team, world, words, far, turn)
+    world.hub.shake(team, world, words, far, turn)
     total = neutral
     for p in range(world.parts):
         total = words.dtype.type(combine(total, words[(turn * world.parts + p) * APART]))
@@ -156,12 +156,9 @@ def agree(team, world, turn, combine, neutral, own, words, far):
 
 
 @compiled(allocates=False)
-def meet_all(team, world, local, remote, turn):
-    """Wait for all threads of all parts on all machines; afterwards all know the words."""
-    if world.hub.machines > 1:
-        shake_hands(team, world, local, remote, turn)
-    else:
-        meet(world)
+def stay_here(team, world, local, remote, turn):
+    """Meet, where there are no other machines."""
+    meet(world)
 
 
 @compiled(allocates=False)
