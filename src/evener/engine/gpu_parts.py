@@ -204,7 +204,7 @@ class Card:
         given = {f"field {name}": field for name, field in self.fields.items()}
         given |= {f"old {name}": self.fields[name][:n].copy() for name in self.plan.united}
         given |= {f"place {p}": library.asarray(place) for p, place in self.places.items()}
-        for p, (pools, members) in frontiers_of(job, self.parts, self._slots(), self.local).items():
+        for p, (pools, members) in frontiers_of(job, self.parts, self.local).items():
             queue = library.empty(max(1, self.parts.parts[p].owned), members.dtype)
             if len(members):
                 queue[: len(members)] = library.asarray(members)
@@ -222,12 +222,6 @@ class Card:
             for arguments in launch.arguments
         ]
         self.running = launch.kernel.start_beside(words, self.blocks)
-
-    def _slots(self) -> np.ndarray:
-        """The slot of each vertex, on the host."""
-        if "slots" not in self.parts.on_gpus:
-            self.parts.on_gpus["slots"] = self.at.slot_of.get()
-        return self.parts.on_gpus["slots"]
 
     def _words(self, packed: device.Packed) -> np.ndarray:
         words = packed.words.copy()

@@ -42,15 +42,6 @@ def words_of_bits(parts: Parts) -> np.ndarray:
     return np.concatenate([[0], np.cumsum(words)]).astype(np.int64)
 
 
-def slots_of(parts: Parts) -> np.ndarray:
-    """The slot of each vertex at its owner."""
-    n = sum(part.owned for part in parts.parts)
-    found = np.empty(n, np.int64)
-    for part, base in zip(parts.parts, parts.bases, strict=False):
-        found[part.ids[: part.owned]] = base + np.arange(part.owned)
-    return found
-
-
 def place_parts(library: Any, parts: Parts, degrees: np.ndarray, local: list[int]) -> PartsOnDevice:
     """Upload the parts of this card once, and keep them as long as the division of the graph."""
     key = ("placed", "host" if library is np else device.current(), tuple(local))
@@ -75,7 +66,7 @@ def _place(library: Any, parts: Parts, degrees: np.ndarray, local: list[int]) ->
     return PartsOnDevice(
         placed, put(parts.bases), put(np.array([part.owned for part in parts.parts], np.int64)),
         put(parts.ghosts.ravel()), put(parts.home), put(words_of_bits(parts)),
-        put(np.concatenate([part.ids for part in parts.parts])), put(slots_of(parts)),
+        put(np.concatenate([part.ids for part in parts.parts])), put(parts.slot_of),
     )  # fmt: skip
 
 

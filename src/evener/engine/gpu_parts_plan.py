@@ -293,22 +293,18 @@ def places_of(
     return found
 
 
-def frontiers_of(
-    job: Job, parts: Parts, slot_of: np.ndarray, local: list[int]
-) -> dict[int, tuple[np.ndarray, Any]]:
+def frontiers_of(job: Job, parts: Parts, local: list[int]) -> dict[int, tuple[np.ndarray, Any]]:
     """The words of frontiers and the first queue of each part of this card."""
     found = {}
-    slots = None if job.frontier is None else slot_of[job.frontier]
     for p in local:
         part = parts.parts[p]
         pools = np.zeros((10, INFO_WORDS), np.int64)
         pools[3, [SIZE, FORM, EDGES]] = part.owned, ALL, len(part.out[1])
         members = np.empty(0, _ids(part))
-        if slots is None:
+        if job.frontier is None:
             pools[0] = pools[3]
         else:
-            here = slots[(slots >= parts.bases[p]) & (slots < parts.bases[p + 1])]
-            members = np.sort(here - parts.bases[p]).astype(_ids(part))
+            members = parts.members(job.frontier, p).astype(_ids(part))
             pools[0, SIZE] = len(members)
         found[p] = (pools, members)
     return found
@@ -353,7 +349,7 @@ def simulated_arguments(
     given |= hub_arrays(hub)
     for p, place in places_of(job, parts, dict.fromkeys(local, 1), width, policy, hub).items():
         given[f"place {p}"] = place
-    for p, (pools, members) in frontiers_of(job, parts, at.slot_of, local).items():
+    for p, (pools, members) in frontiers_of(job, parts, local).items():
         given[f"infos {p}"] = pools.ravel()
         queue = given[f"queue {p}"] = np.zeros(max(1, parts.parts[p].owned), members.dtype)
         queue[: len(members)] = members

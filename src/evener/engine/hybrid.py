@@ -22,7 +22,7 @@ from evener.engine.job import Job
 from evener.engine.memory import require_parts
 from evener.engine.native_parts import _Run, lists_of, name_of, require_threads
 from evener.engine.partitioners import partition as assign
-from evener.engine.parts import Parts, divide_by
+from evener.engine.parts import Parts, divide_by, put_back
 from evener.errors import DeviceError, MemoryBudgetError
 from evener.operators.policies import Policy
 
@@ -129,7 +129,7 @@ def _join(job: Job, parts: Parts, card: Card, local: list[int]) -> None:
             continue  # all copies are the same
         for p in local:
             part, base = parts.parts[p], int(parts.bases[p])
-            job.fields[name][part.ids[: part.owned]] = field[base : base + part.owned].get()
+            put_back(job.fields[name], part, field[base : base + part.owned].get())
     found = card.stats()
     job.stats["device_seconds"] = found["device_seconds"]
     for name in ("edges", "bytes_sent", "bytes_useful", "bytes_of_all"):

@@ -23,7 +23,7 @@ from evener.engine.lower_parts import lower_parts
 from evener.engine.memory import require_parts
 from evener.engine.native import OFFERED, TRACE_ROWS, _functors, _Names, _unsigned, _worker
 from evener.engine.partitioners import partition as assign
-from evener.engine.parts import Part, Parts, divide, divide_by
+from evener.engine.parts import Part, Parts, divide, divide_by, picked, put_back
 from evener.engine.rooms import (
     bucket_rooms,
     edge_rooms,
@@ -141,7 +141,8 @@ class _Run:
         self.local = [p for p, count in enumerate(threads) if count > 0]
         self.fields = {name: self._spread(name) for name in self.d.fields}
         self.kernel = self._lower(direction)
-        key = (job.program, policy.measure, tuple(str(d) for d in self._total_dtypes()))
+        totals = tuple(str(dtype) for dtype in self._total_dtypes())
+        key = (job.program, policy.measure, hub is not None, totals)
         self.worker = _worker(self.kernel.text, key, _Names(self.kernel.names))
         # New memory costs more than many runs: what the last one worked in serves again, unless
         # it failed or another run has it now.
@@ -173,7 +174,7 @@ class _Run:
         values = self.job.fields[name]
         if self.d.fields[name].replicated:
             return np.tile(values, len(self.threads))
-        return np.concatenate([values[part.ids] for part in self.parts.parts])
+        return picked(np.asarray(values), self.parts)
 
     def _of(self, array: np.ndarray, p: int, name: str) -> np.ndarray:
         """What one part has of a field."""
@@ -291,7 +292,8 @@ class _Run:
         for array in (trace[0], told[0], ordered[0], ordered[-1]):
             array[...] = 0
         return (
-            (*rows, *columns, job.graph.degrees[part.ids], part.ids, *both),
+            (*rows, *columns, self._again("degrees", p, lambda: job.graph.degrees[part.ids]),
+             part.ids, *both),
             tuple(self._of(array, p, name) for name, array in self.fields.items()),
             tuple(job.params.values()),
             self._fronts(p, part, m, ids, replays),
@@ -337,7 +339,7 @@ class _Run:
         if self.job.frontier is None:
             first[:] = everyone
         else:
-            mine = np.flatnonzero(np.isin(part.ids[:n], self.job.frontier, assume_unique=True))
+            mine = self.parts.members(self.job.frontier, p)
             queue[: len(mine)] = mine
             degrees = self.job.graph.degrees[part.ids[mine]]
             first[[SIZE, EDGES]] = len(mine), degrees.sum()
@@ -378,7 +380,7 @@ class _Run:
                 if self.d.fields[name].replicated:
                     whole[:] = mine
                     break
-                whole[part.ids[: part.owned]] = mine[: part.owned]
+                put_back(whole, part, mine)
         arguments = [team[2] for team in self.teams]
         for name, found in zip(self.d.scalars, arguments[0][6][1:], strict=True):
             job.scalars[name] = found[0]

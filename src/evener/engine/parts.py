@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,20 @@ class Parts:
     home: np.ndarray  # the slot of each ghost at its owner
     kept: dict[Any, Any] = field(default_factory=dict)  # arrays of the last run, for the next
     on_gpus: dict[Any, Any] = field(default_factory=dict)  # what is there of them
+
+    @cached_property
+    def slot_of(self) -> np.ndarray:
+        """The slot of each vertex at its owner."""
+        found = np.empty(sum(part.owned for part in self.parts), np.int64)
+        for part, base in zip(self.parts, self.bases[:-1], strict=True):
+            put_back(found, part, np.arange(base, base + part.owned))
+        return found
+
+    def members(self, vertices: np.ndarray, p: int) -> np.ndarray:
+        """Which of some vertices a part owns, by their numbers there, in ascending order."""
+        slots = self.slot_of[vertices]
+        here = slots[(slots >= self.bases[p]) & (slots < self.bases[p + 1])]
+        return np.sort(here - self.bases[p])
 
     @property
     def nbytes(self) -> list[int]:
@@ -174,7 +189,43 @@ def _nbytes(part: Part) -> int:
     return sum(array.nbytes for array in arrays)
 
 
+def picked(values: np.ndarray, parts: Parts) -> np.ndarray:
+    """The values of vertices in the slots of all parts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from evener import generate
+    >>> from evener.engine.parts import divide_by, picked
+    >>> parts = divide_by(generate.path(4), "static", [1, 1], pulls=False, in_order=False)
+    >>> picked(np.array([5, 6, 7, 8]), parts).tolist()
+    [5, 7, 6, 8, 6, 8, 5, 7]
+    """
+    found = np.empty(int(parts.bases[-1]), values.dtype)
+    for part, base in zip(parts.parts, parts.bases[:-1], strict=True):
+        mine = found[base : base + part.held]
+        _pick(max(1, -(-part.held // _ROWS)), values, part.ids, mine)
+    return found
+
+
+def put_back(whole: np.ndarray, part: Part, mine: np.ndarray) -> None:
+    """Write the values of the vertices that a part owns to where they belong."""
+    _put(max(1, -(-part.owned // _ROWS)), mine[: part.owned], part.ids, whole)
+
+
 # ---- compiled -------------------------------------------------------------------------------
+
+
+@parallel
+def _pick(chunk, values, ids, found):
+    for i in range(chunk * _ROWS, min((chunk + 1) * _ROWS, len(found))):
+        found[i] = values[ids[i]]
+
+
+@parallel
+def _put(chunk, values, ids, whole):
+    for i in range(chunk * _ROWS, min((chunk + 1) * _ROWS, len(values))):
+        whole[ids[i]] = values[i]
 
 
 @parallel
