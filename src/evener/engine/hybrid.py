@@ -92,7 +92,8 @@ def _run(
                 raise
             room *= 4  # the GPU's record was full, as it has no more than it was given
             continue
-        on_cpu.collect(time.perf_counter() - started)
+        job.stats["loop_seconds"] = time.perf_counter() - started
+        on_cpu.collect(job.stats["loop_seconds"])
         _join(job, parts, card, local)
         return card
 

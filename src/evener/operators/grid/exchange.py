@@ -340,35 +340,57 @@ def spread(team, world, members, copy, values, olds, width):
     me = world.part
     owned = world.owned[me]
     first = first_ghost(world, me, 0)
-    behind = owned + first_ghost(world, me, world.parts) - first
     slots = world.bases[me] + owned - first
-    mine = np.int64(0)  # what one part has told, in the lane of its number
-    w = owned // 32 + team.rank
-    while 32 * w < behind:
-        v = 32 * w + team.lane
-        inside, q = False, 0
-        if owned <= v < behind:
-            g = v - owned + first
-            while first_ghost(world, me, q + 1) <= g:
-                q += 1
-            home = np.uint64(world.home[np.uint64(g)])
-            theirs = np.uint64(32 * world.words_from[q] - world.bases[q])
-            inside = has_bit(world.bits, home + theirs)
-            if inside:
-                copy(values, olds, np.uint64(slots + g), np.uint64(g), home)
-        word = ballot(inside)
-        if team.lane == 0 and word != 0:
-            set_bits(members, np.uint64(w), word)  # others may set bits of owned ones there
-        if word != 0:
-            for p in range(world.parts):
-                many = count_bits(ballot(inside and q == p))
-                if team.lane == p:
-                    mine += many
-        w += team.warps
-    if mine > 0:
-        atomic.add(world.counts, me * world.parts + team.lane, mine)
+    for q in range(world.parts):
+        theirs = np.uint64(32 * world.words_from[q] - world.bases[q])
+        low, high = first_ghost(world, me, q), first_ghost(world, me, q + 1)
+        begin, stop = owned + low - first, owned + high - first
+        told_here = np.int64(0)
+        w = begin // 32 + team.rank
+        while 32 * w < stop and low < high:
+            # Four words at a time, so that as many loads are under way.
+            v = 32 * w + team.lane
+            apart = 32 * team.warps
+            g0, g1 = v - owned + first, v + apart - owned + first
+            g2, g3 = g1 + apart, g1 + 2 * apart
+            a, b = home_of(world, g0, low, high), home_of(world, g1, low, high)
+            c, d = home_of(world, g2, low, high), home_of(world, g3, low, high)
+            in_a, in_b = has_bit(world.bits, a + theirs), has_bit(world.bits, b + theirs)
+            in_c, in_d = has_bit(world.bits, c + theirs), has_bit(world.bits, d + theirs)
+            in_a, in_b = in_a and low <= g0 < high, in_b and low <= g1 < high
+            in_c, in_d = in_c and low <= g2 < high, in_d and low <= g3 < high
+            if in_a:
+                copy(values, olds, np.uint64(slots + g0), np.uint64(g0), a)
+            if in_b:
+                copy(values, olds, np.uint64(slots + g1), np.uint64(g1), b)
+            if in_c:
+                copy(values, olds, np.uint64(slots + g2), np.uint64(g2), c)
+            if in_d:
+                copy(values, olds, np.uint64(slots + g3), np.uint64(g3), d)
+            told_here += join_word(team, members, w, in_a)
+            told_here += join_word(team, members, w + team.warps, in_b)
+            told_here += join_word(team, members, w + 2 * team.warps, in_c)
+            told_here += join_word(team, members, w + 3 * team.warps, in_d)
+            w += 4 * team.warps
+        if team.lane == 0 and told_here > 0:
+            atomic.add(world.counts, me * world.parts + q, told_here)
     meet(world)
     account(team, world, True, width, True)
+
+
+@compiled(allocates=False)
+def home_of(world, g, low, high):
+    """Where the owner has a ghost; of one that is there, if this one is not."""
+    return np.uint64(world.home[np.uint64(min(max(g, low), high - 1))])
+
+
+@compiled(allocates=False)
+def join_word(team, members, w, inside):
+    """Set the bits of a word for the lanes that are inside; returns how many."""
+    word = ballot(inside)
+    if team.lane == 0 and word != 0:
+        set_bits(members, np.uint64(w), word)  # owned ones, or ghosts of another, may be there too
+    return count_bits(word)
 
 
 @compiled(allocates=False)
@@ -515,14 +537,14 @@ def unite(team, world, differ, merge, values, olds, length, width):
     while base < length:
         i = base + team.lane
         total = np.int64(0)
-        for p in range(world.parts):
-            found = np.int64(0)
-            if i < length:
-                found = np.int64(differ(values, olds, i, i + 1, p * length))
-            total += found
-            many = count_bits(ballot(found > 0))
-            if team.lane == p:
-                mine += many
+        for p in range(0, world.parts, 4):  # four at a time, so that as many loads are under way
+            a = is_other(world, differ, values, olds, i, p, length)
+            b = is_other(world, differ, values, olds, i, p + 1, length)
+            c = is_other(world, differ, values, olds, i, p + 2, length)
+            d = is_other(world, differ, values, olds, i, p + 3, length)
+            total += a + b + c + d
+            mine += seen_by(team, a, p) + seen_by(team, b, p + 1)
+            mine += seen_by(team, c, p + 2) + seen_by(team, d, p + 3)
         if total > 0:
             merge(values, olds, i, i + 1, length, world.parts)
         base += world.threads
@@ -536,6 +558,21 @@ def unite(team, world, differ, merge, values, olds, length, width):
     meet(world)
     if team.thread == 0:
         world.tally[world.part] = 0
+
+
+@compiled(allocates=False)
+def is_other(world, differ, values, olds, i, p, length):
+    """Whether part ``p`` has changed element ``i``: 1 or 0, if there are such."""
+    at = min(i, length - 1)
+    found = np.int64(differ(values, olds, at, at + 1, min(p, world.parts - 1) * length))
+    return found if i < length and p < world.parts else np.int64(0)
+
+
+@compiled(allocates=False)
+def seen_by(team, found, p):
+    """How many lanes found something, for the lane ``p``."""
+    many = count_bits(ballot(found > 0))
+    return many if team.lane == p else np.int64(0)
 
 
 # ---- records ----------------------------------------------------------------------------------
