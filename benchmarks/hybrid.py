@@ -1,6 +1,6 @@
 """Device sets with a GPU: parts on one card against the card alone, CPU and GPU against the CPU.
 
-Run on a machine with an NVIDIA GPU: ``python benchmarks/parts.py``. Times are those of runs,
+Run on a machine with an NVIDIA GPU: ``python benchmarks/hybrid.py``. Times are those of runs,
 without dividing the graph and compiling, medians over trials; every answer is compared with that of
 one device. Hybrid runs have the share alpha of the edges on the CPU. The model is TOTEM's
 (`evener.engine.planner`) with the rates of the CPU alone and the GPU alone on this very graph; the
