@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+BASE_INSTALLED := $(VENV)/.installed-base
 INSTALLED := $(VENV)/.installed
 EXTRA ?= cu12
 BENCH_INSTALLED := $(VENV)/.installed-bench
@@ -11,12 +12,16 @@ BENCH_INSTALLED := $(VENV)/.installed-bench
 help:           ## this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/'
 
-$(INSTALLED): pyproject.toml
+$(BASE_INSTALLED): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	touch $@
+
+$(INSTALLED): $(BASE_INSTALLED)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
 	touch $@
 
-demo: $(INSTALLED)  ## make a graph, save and load it, run four algorithms
+demo: $(BASE_INSTALLED)  ## make a graph, save and load it, run four algorithms
 	$(BIN)/python examples/demo.py
 
 test: $(INSTALLED)  ## all tests but the long matrices

@@ -42,7 +42,7 @@ from evener.device.team import run_together
 
 RESULTS = Path(__file__).parent / "results" / "engine.json"
 SEED = 1
-CHUNK = 128  # vertices that a thread claims at a time
+CHUNK = 1024  # vertices that a thread claims at a time, as the engine does here
 ONE = np.uint64(1)
 
 

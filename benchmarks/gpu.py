@@ -5,22 +5,31 @@ call, from Python to Python, with the graph on the device and the result left th
 the time between the events around the kernel. Medians over 16 seeded sources in the largest
 component; the first of them is compared with the cpu device. Results go to
 ``benchmarks/results/cuda.json``.
+
+``--gteps`` measures BFS on two graphs of one and two thousand million arcs instead: arcs of the
+component of the source by seconds, and the memory that generating and BFS take on the GPU, that of
+code not counted. Results go to ``benchmarks/results/cuda_gteps.json``.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import statistics
 import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import evener as ev
-from evener.bench.harness import limit_case, preamble, write_results
+from evener.bench.harness import limit_case, preamble, print_cases, timed, write_results
+from evener.device import cuda as device
+from evener.device import format_bytes
+from evener.device.probe import list_devices
+from evener.operators.schedules.common import PIECE_WORDS, room_for_pieces
 
 # Milliseconds to reach, and those of the best peer measured on an H200.
 TARGETS = {
@@ -35,21 +44,13 @@ TARGETS = {
            "grid2k": (120, 3821)},
 }  # fmt: skip
 GRAPHS: dict[str, Callable[[], Any]] = {
-    "kron20": lambda: ev.generate.rmat(20, 16, weights=(1, 63), seed=1),
-    "kron20x128": lambda: ev.generate.rmat(20, 128, weights=(1, 63), seed=1),
-    "kron22x48": lambda: ev.generate.rmat(22, 48, weights=(1, 63), seed=1),
-    "grid2k": lambda: thinned_grid(2048),
+    "kron20": lambda: ev.generate.rmat(20, 16, weights=(1, 63), seed=1, device="cuda"),
+    "kron20x128": lambda: ev.generate.rmat(20, 128, weights=(1, 63), seed=1, device="cuda"),
+    "kron22x48": lambda: ev.generate.rmat(22, 48, weights=(1, 63), seed=1, device="cuda"),
+    "grid2k": lambda: ev.generate.grid(2048, removed=0.05, weights=(1, 63), seed=1, device="cuda"),
 }
-
-
-def thinned_grid(side: int) -> Any:
-    """A square grid less 5 % of its edges, with whole weights from 1 to 63."""
-    grid = ev.generate.grid(side, side, weights=(1, 63), seed=1)
-    src, dst, weights = grid._sources(), grid.indices, grid.weights
-    once = src < dst
-    kept = np.random.default_rng(1).random(int(once.sum())) >= 0.05
-    ends = (src[once][kept], dst[once][kept], weights[once][kept])
-    return ev.Graph.from_edges(*ends, num_vertices=grid.num_vertices, directed=False)
+LARGE = {"kron20x1023": (20, 1023), "kron24x63": (24, 63)}  # scale and edge factor
+PAPER_GTEPS = 22.3  # BFS by pushing alone on 6 K40 (Pan et al. 2017)
 
 
 def with_real_weights(graph: Any) -> Any:
@@ -113,19 +114,125 @@ def measure(call: Callable[..., Any], field: str, trials: int, verify: bool) -> 
     return found
 
 
+# ---- large graphs ------------------------------------------------------------------------------
+
+
+class Memory(NamedTuple):
+    """What a call took on the GPU: what the driver gave, and how much was in use at its peak."""
+
+    given: int
+    used: int
+
+
+def with_memory(call: Callable[[], Any]) -> tuple[Memory, float, Any]:
+    """The memory of a call, beyond what was in use, its seconds, and what it returns."""
+    cuda = device.library().cuda
+
+    class Watch(cuda.MemoryHook):  # type: ignore[name-defined, misc]
+        name = "watch"
+        given = now = used = 0
+
+        def alloc_postprocess(self, **told: Any) -> None:
+            self.given += told["mem_size"]
+
+        def malloc_postprocess(self, **told: Any) -> None:
+            self.now += told["mem_size"]
+            self.used = max(self.used, self.now)
+
+        def free_postprocess(self, **told: Any) -> None:
+            self.now -= told["mem_size"]
+
+    device.library().get_default_memory_pool().free_all_blocks()
+    with Watch() as watch:
+        seconds, value = timed(call)
+    return Memory(watch.given, watch.used), seconds, value
+
+
+def frontier_bytes(graph: Any) -> int:
+    """Two queues that could hold all vertices, and the list of the pieces of long lists."""
+    queues = 2 * graph.num_vertices * graph.indices.itemsize
+    return queues + 8 * PIECE_WORDS * room_for_pieces(graph.num_edges)
+
+
+def large_cases(name: str, trials: int, verify: bool) -> list[dict[str, Any]]:
+    """BFS on one large graph: its rate, its memory, and what it took to generate the graph."""
+    scale, edge_factor = LARGE[name]
+    ev.generate.rmat(10, edge_factor, seed=1, device="cuda")  # compiled
+    taken, seconds, graph = with_memory(
+        lambda: ev.generate.rmat(scale, edge_factor, seed=1, device="cuda")
+    )
+    n, m = graph.num_vertices, graph.num_edges
+    held = device.library().cuda.Device().mem_info[1]
+    made = limit_case(
+        f"rmat {name} generated, GB on the GPU", taken.given / 1e9, round(held / 1e9, 1),
+        f"{taken.given / 1e9:.1f} at its peak, in {seconds:.2f} s; {m:,} arcs",
+        seconds=round(seconds, 3), vertices=n, arcs=m, **taken._asdict(),
+    )  # fmt: skip
+    sources = sources_of(graph, trials)
+    bfs = calls(graph, sources)["bfs"][0]
+    (_, extra), _, first = with_memory(lambda: bfs(0, device="cuda", device_arrays=True))
+    arcs = int(graph.degrees[first.depth.get() >= 0].sum(dtype=np.int64))
+    frontier = frontier_bytes(graph)
+    left = (extra - frontier) / n
+    memory = limit_case(
+        f"bfs {name}, bytes a vertex beside graph and frontier", left, 16,
+        f"{left:.1f} ({format_bytes(extra)} beside the graph, the frontier's "
+        f"{format_bytes(frontier)} among them)",
+        graph_bytes=graph.nbytes, device_bytes=extra, frontier_bytes=frontier,
+    )  # fmt: skip
+    rates = [
+        rate_case(f"bfs {name}, {direction}", bfs, direction, arcs, trials, verify)
+        for direction in ("auto", "push")
+    ]
+    rates[0]["sources"] = sources.tolist()
+    return [made, *rates, memory]
+
+
+def rate_case(
+    name: str, bfs: Callable[..., Any], direction: str, arcs: int, trials: int, verify: bool
+) -> dict[str, Any]:
+    """Arcs of the component by seconds; beside the paper's rate, whose BFS only pushed."""
+    found = measure(functools.partial(bfs, direction=direction), "depth", trials, verify)
+    rate, of_call = (arcs / found[key] / 1e6 for key in ("kernel_ms", "wall_ms"))
+    figure = (
+        f"{rate:.0f} GTEPS, {found['kernel_ms']} ms (whole call {found['wall_ms']} ms, "
+        f"{of_call:.0f} GTEPS); {found['edges']:,} of {arcs:,} arcs looked at"
+    )
+    more = found | {"arcs": arcs, "gteps_of_call": round(of_call, 1)}
+    case = limit_case(name, rate, PAPER_GTEPS, figure, **more)
+    return case | {"target": f"at least {PAPER_GTEPS}", "holds": rate >= PAPER_GTEPS}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--graphs", default=",".join(GRAPHS))
+    parser.add_argument("--graphs", help="the graphs to take, parted by commas")
     parser.add_argument("--algorithms", default=",".join(TARGETS))
     parser.add_argument("--trials", type=int, default=16)
     parser.add_argument("--no-verify", action="store_true")
-    parser.add_argument("-o", default=str(Path(__file__).with_name("results") / "cuda.json"))
+    parser.add_argument("--gteps", action="store_true", help="BFS on the large graphs instead")
+    parser.add_argument("-o")
     given = parser.parse_args()
-    warnings.simplefilter("ignore", RuntimeWarning)  # 20 iterations are not meant to converge
-    results = preamble("cuda", 1)
+    name = "cuda_gteps" if given.gteps else "cuda"
+    out = Path(given.o or Path(__file__).with_name("results") / f"{name}.json")
+    graphs = given.graphs.split(",") if given.graphs else list(LARGE if given.gteps else GRAPHS)
+    results = preamble(name, 1)
+    gpu = next(one for one in list_devices() if one.kind == "cuda")
+    results["machine"]["processor"] = f"{gpu.description}, beside {results['machine']['processor']}"
     results["cases"] = []
+    if given.gteps:
+        for graph in graphs:
+            results["cases"] += large_cases(graph, given.trials, not given.no_verify)
+            write_results(out, results)
+        print_cases(results["cases"])
+    else:
+        measure_table(results, graphs, given, out)
+
+
+def measure_table(results: dict[str, Any], graphs: list[str], given: Any, out: Path) -> None:
+    """Algorithms on graphs, each cell printed and written when it is there."""
+    warnings.simplefilter("ignore", RuntimeWarning)  # 20 iterations are not meant to converge
     print(f"{'':10} {'':12} {'kernel':>9} {'wall':>9} {'target':>7} {'peer':>7}")
-    for name in given.graphs.split(","):
+    for name in graphs:
         graph = with_real_weights(GRAPHS[name]())
         sources = sources_of(graph, 16)
         for algorithm in given.algorithms.split(","):
@@ -142,7 +249,7 @@ def main() -> None:
                 f"{target:7} {peer:7}",
                 flush=True,
             )
-            write_results(Path(given.o), results)
+            write_results(out, results)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,8 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
+import weakref
 
 import numpy as np
 import pytest
@@ -27,6 +29,7 @@ from evener.device import (
     use_threads,
 )
 from evener.device.compile import Compiled
+from evener.device.pool import Pool
 from evener.device.random import permuted, random_below, random_bits, random_unit, stream_key
 from evener.errors import EvenerError, MemoryBudgetError
 
@@ -326,6 +329,25 @@ def test_calls_from_several_threads_at_once():
 
     with concurrent.futures.ThreadPoolExecutor(8) as callers:
         assert all(found == [i * i for i in range(100)] for found in callers.map(work, range(8)))
+
+
+def test_threads_serve_again_and_hold_on_to_nothing():
+    pool = Pool(4)
+    array = np.zeros(3)
+    held = weakref.ref(array)
+    for _ in range(20):
+        futures = pool.submit([(np.sum, (array,)), (len, (array,))])
+        assert [future.result() for future in futures] == [0, 3]
+    assert pool._started == 2
+    del array, futures
+    for _ in range(200):  # a thread lets go right after it has delivered
+        if held() is None:
+            break
+        time.sleep(0.01)
+    assert held() is None
+    many = pool.submit([(time.sleep, (0.001,))] * 50)  # more than there are threads
+    assert [future.result() for future in many] == [None] * 50
+    assert pool._started == 4
 
 
 BUILD = """

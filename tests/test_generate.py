@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from evener.device import use_threads
+from evener.device.places import HOST
 from evener.device.random import random_unit
 from evener.errors import GraphError, MemoryBudgetError
 from evener.graph import generate
@@ -202,7 +203,8 @@ def test_rmat_is_what_plain_python_draws(scale, permute):
 
 def test_rmat_quadrants_have_their_shares():
     scale, m, shares = 13, 1 << 18, (0.45, 0.25, 0.15, 0.15)
-    src, dst = random_graphs.rmat_ends(scale, m, random_graphs._quadrants(*shares[:3]), 1, False)
+    quadrants = random_graphs._quadrants(*shares[:3])
+    src, dst = random_graphs.rmat_ends(HOST, scale, m, quadrants, 1, False)
     assert src.dtype == np.int32
     for level in range(scale):
         quadrant = 2 * (src >> level & 1) + (dst >> level & 1)

@@ -138,7 +138,8 @@ def write_page(results: Path, page: Path) -> list[Path]:
         raise EvenerError(f"{results} holds no results; run make bench first.")
     written, sections = [page], [_HEADER]
     for path, content in found.items():
-        lines = [f"## {path.stem.capitalize()}", "", _conditions(path, content), ""]
+        title = path.stem.replace("_", " ").capitalize()
+        lines = [f"## {title}", "", _conditions(path, content), ""]
         if "cells" in content:
             from evener.bench.plots import plot_cells
 

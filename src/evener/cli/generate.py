@@ -18,7 +18,9 @@ _COMMON = {
     "weights": "random weights from a range: whole numbers such as 1-255, or floats as 0.5-2.0",
     "seed": "the same seed gives the same graph",
     "directed": "store each edge as one arc, not in both directions",
+    "device": "where the graph is made: cpu, cuda or cuda:N",
 }
+_METAVARS = {"weights": "LOW-HIGH", "device": "D"}
 _EXAMPLES = {
     "rmat": "--scale 16 --edge-factor 16 --seed 1 --weights 1-255",
     "uniform": "--scale 16 --edge-factor 8",
@@ -91,9 +93,7 @@ def _add_option(
         text += " (required)"
     elif default is not None:
         text += f" (default: {default})"
-    metavar = (
-        "LOW-HIGH" if name == "weights" else "N" if "int" in str(parameter.annotation) else "X"
-    )
+    metavar = _METAVARS.get(name, "N" if "int" in str(parameter.annotation) else "X")
     parser.add_argument(
         option,
         dest=name,

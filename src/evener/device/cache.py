@@ -192,8 +192,9 @@ class DiskCache:
         import pickle
 
         from numba.core.compiler import CompileResult
+        from numba.core.runtime import rtsys
 
-        target_context.refresh()
+        rtsys.initialize(target_context)  # all that finished code needs: see `refresh` in Numba
         try:
             content = load_bytes(self._file(signature, target_context))
             if content is None:

@@ -31,6 +31,7 @@ from evener.device import serial
 from evener.device.cache import fingerprint, load_bytes, names_read, save_bytes
 from evener.device.compile import Compiled
 from evener.device.probe import why_no_cuda
+from evener.device.random import rounded_product
 from evener.device.warp import BLOCK
 from evener.errors import DeviceError
 
@@ -183,6 +184,8 @@ def _translate(value: Any) -> Any:
     """A compiled function of ours as one of the GPU's; anything else as it is."""
     if value is serial:
         return _import_compiler().serial
+    if value is rounded_product:
+        return _import_compiler().intrinsics.rounded_product
     if not isinstance(value, Compiled):
         return value
     found = _translated.get(id(value))
@@ -244,6 +247,17 @@ class GridKernel:
         _worked.append(True)
         self.blocks = min(each, blocks_each) * device.attributes["MultiProcessorCount"]
 
+    def start(self, words: np.ndarray, blocks: int | None = None, stream: Any = None) -> None:
+        """Start the kernel with arguments that `pack` packed, in the order of the stream."""
+        stream = stream or library().cuda.get_current_stream()
+        places = words.ctypes.data + words.itemsize * np.arange(len(words), dtype=np.uint64)
+        failed = _driver().cuLaunchCooperativeKernel(
+            ctypes.c_void_p(self._function.ptr), blocks or self.blocks, 1, 1, BLOCK, 1, 1, 0,
+            ctypes.c_void_p(stream.ptr), ctypes.c_void_p(places.ctypes.data),
+        )  # fmt: skip
+        if failed:
+            raise DeviceError(f"the driver does not start the kernel: its error is {failed}.")
+
     def run(self, words: np.ndarray, cancel: int) -> float:
         """Run the kernel with arguments that `pack` packed; returns its seconds.
 
@@ -255,7 +269,7 @@ class GridKernel:
         stream = cuda.get_current_stream()
         start, stop = cuda.Event(), cuda.Event()
         start.record(stream)
-        self._start(words, self.blocks, stream)
+        self.start(words)
         stop.record(stream)
         _wait([stop], [cancel])
         return cuda.get_elapsed_time(start, stop) / 1000
@@ -276,18 +290,9 @@ class GridKernel:
             stream.wait_event(ready)
         start.record(streams[0])
         for one, count, stream, stop in zip(words, blocks, streams, stops, strict=True):
-            self._start(one, count, stream)
+            self.start(one, count, stream)
             stop.record(stream)
         return Running(start, stops)
-
-    def _start(self, words: np.ndarray, blocks: int, stream: Any) -> None:
-        places = words.ctypes.data + words.itemsize * np.arange(len(words), dtype=np.uint64)
-        failed = _driver().cuLaunchCooperativeKernel(
-            ctypes.c_void_p(self._function.ptr), blocks, 1, 1, BLOCK, 1, 1, 0,
-            ctypes.c_void_p(stream.ptr), ctypes.c_void_p(places.ctypes.data),
-        )  # fmt: skip
-        if failed:
-            raise DeviceError(f"the driver does not start the kernel: its error is {failed}.")
 
 
 class Running(NamedTuple):

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import cuda
-from numba.cuda import cgutils, types
+from numba.cuda import cgutils, libdevice, types
 from numba.cuda.core.imputils import lower_constant
 from numba.cuda.cudadrv.nvvm import ADDRSPACE_SHARED
 from numba.cuda.cudaimpl import _generic_array
@@ -479,6 +479,15 @@ def _clock(typing):
 @overload(warp.cycles)
 def _overload_cycles():
     return lambda: _clock()
+
+
+# ---- floats ------------------------------------------------------------------------------------
+
+
+@cuda.jit(device=True, forceinline=True)
+def rounded_product(a, b):
+    """`evener.device.random.rounded_product`: an instruction that is never fused."""
+    return libdevice.dmul_rn(a, b)
 
 
 # ---- the table of ids --------------------------------------------------------------------------

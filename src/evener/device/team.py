@@ -22,13 +22,14 @@ from evener import progress
 from evener.device import atomic
 from evener.device.compile import Compiled
 from evener.device.limits import num_cores
+from evener.device.pool import Pool
 from evener.device.sync import CANCEL, abort
 from evener.errors import EvenerError
 
 _POLL_SECONDS = 0.05  # how often a waiting caller looks for Ctrl-C and reports progress
 _PAST_THE_END = np.int64(1) << np.int64(62)
 
-_team: concurrent.futures.ThreadPoolExecutor | None = None
+_team: Pool | None = None
 _team_lock = threading.Lock()
 _chosen = threading.local()
 
@@ -51,14 +52,11 @@ def use_threads(threads: int) -> Iterator[None]:
         _chosen.threads = before
 
 
-def _executor() -> concurrent.futures.ThreadPoolExecutor:
+def _pool() -> Pool:
     global _team
     with _team_lock:
         if _team is None:
-            # Room for a few callers at once; threads start only when work is waiting.
-            _team = concurrent.futures.ThreadPoolExecutor(
-                max_workers=4 * max(num_cores(), 8), thread_name_prefix="evener"
-            )
+            _team = Pool(4 * max(num_cores(), 8))  # room for a few callers at once
         return _team
 
 
@@ -92,12 +90,10 @@ class Parallel:
         # Compile on this thread: Ctrl-C then interrupts the compiler, not a team member.
         self._worker(counter, np.int64(0), *args)
         counter[0] = 0
-        team = _executor()
         threads = min(num_threads(), num_chunks)
         running: list[concurrent.futures.Future[None]] = []
         try:
-            for _ in range(threads):
-                running.append(team.submit(self._worker, counter, limit, *args))
+            running = _pool().submit([(self._worker, (counter, limit, *args))] * threads)
             _wait(running, counter, num_chunks)
         except BaseException:
             counter[0] = _PAST_THE_END
@@ -158,8 +154,7 @@ def run_together(worker: Compiled, threads: int, sync: np.ndarray, *args: Any) -
     if threads == 1:
         return bool(_alone(worker, sync, *args))
     with _together:
-        team = _executor()
-        running = [team.submit(worker, t, threads, sync, *args) for t in range(threads)]
+        running = _pool().submit([(worker, (t, threads, sync, *args)) for t in range(threads)])
         try:
             while True:
                 _, waiting = concurrent.futures.wait(running, timeout=_POLL_SECONDS)
@@ -175,7 +170,7 @@ def run_together(worker: Compiled, threads: int, sync: np.ndarray, *args: Any) -
 
 def most_threads() -> int:
     """How many threads can run one kernel together."""
-    return _executor()._max_workers
+    return _pool().most
 
 
 def run_teams(
@@ -193,12 +188,9 @@ def run_teams(
     if one of them has failed, and ``let_go`` has nobody wait for the others any more.
     """
     with _together:
-        pool = _executor()
-        teams_running = [
-            [pool.submit(worker, t, threads, sync, *args) for t in range(threads)]
-            for threads, sync, args in teams
-        ]
-        running = [future for team in teams_running for future in team]
+        running = _pool().submit(
+            [(worker, (t, k, sync, *args)) for k, sync, args in teams for t in range(k)]
+        )
         try:
             waiting: Any = running
             while waiting:
@@ -219,12 +211,13 @@ def run_teams(
                 let_go()
             concurrent.futures.wait(running)
             raise
-    return [[future.result() for future in team] for team in teams_running]
+    returned = iter(running)
+    return [[next(returned).result() for _ in range(threads)] for threads, _, _ in teams]
 
 
 def _alone(worker: Compiled, sync: np.ndarray, *args: Any) -> Any:
     """A team of one, on a thread of its own so that Ctrl-C is seen here."""
-    future = _executor().submit(worker, 0, 1, sync, *args)
+    (future,) = _pool().submit([(worker, (0, 1, sync, *args))])
     try:
         while not future.done():
             concurrent.futures.wait([future], timeout=_POLL_SECONDS)

@@ -257,7 +257,7 @@ def _check_memory(job: Job, plan: _Plan, room: int, ordinal: int) -> None:
     needed += sum(job.fields[name].nbytes for name in plan.copied)
     needed += plan.ordered * n * (2 * width + 4) + plan.replays * (room * (width + 8) + n * width)
     parts = [graph, *([graph.transpose()] if plan.pulls and graph.directed else [])]
-    needed += sum(part.nbytes for part in parts if not memory.is_kept(part, "graph", ordinal))
+    needed += sum(part.nbytes for part in parts if not memory.is_kept(part, memory.ROWS, ordinal))
     if plan.relabels and not memory.is_kept(graph, "by degree", ordinal):
         needed += memory.bytes_to_relabel(graph)
     free = device.free_memory()

@@ -15,6 +15,7 @@ from evener.device import cuda as device
 from evener.engine.lazy import LazyArray
 from evener.engine.native import _unsigned
 from evener.graph.csr import Graph
+from evener.graph.gpu import ROWS, kept
 
 ALIGNED = 256  # bytes at which an array may begin
 CLEARED, SCRATCH, FIELDS = "cleared", "scratch", "fields"
@@ -82,11 +83,6 @@ class OnDevice(NamedTuple):
     place: Any = None
 
 
-def kept(graph: Graph) -> dict[Any, Any]:
-    """What is kept of a graph on GPUs; it goes when the graph goes."""
-    return graph.__dict__.setdefault("_on_gpus", {})
-
-
 def once(library: Any, graph: Graph, what: str, make: Any) -> Any:
     """Something made once for a graph on the current GPU; anew in the host's memory."""
     if library is np:
@@ -113,7 +109,7 @@ def place_graph(library: Any, graph: Graph, pulls: bool, degree: bool) -> OnDevi
 def _arrays(library: Any, graph: Graph) -> tuple[Any, Any, Any]:
     weights = np.empty(0, np.int32) if graph._weights is None else graph._weights
     host = (_unsigned(graph._indptr), _unsigned(graph._indices), weights)
-    return once(library, graph, "graph", lambda: tuple(library.asarray(array) for array in host))
+    return once(library, graph, ROWS, lambda: tuple(library.asarray(array) for array in host))
 
 
 def _degrees(library: Any, graph: Graph) -> Any:

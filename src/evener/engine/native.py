@@ -30,7 +30,7 @@ from evener.engine.rooms import (
 from evener.errors import MemoryBudgetError
 from evener.graph.csr import Graph
 from evener.operators.frontier import ALL, BUFFER, EDGES, FORM, INFO_WORDS, SIZE
-from evener.operators.gather import CHUNK
+from evener.operators.gather import num_chunks
 from evener.programs.fields import neutral
 from evener.programs.stages import Backwards, Gather, Repeat, walk
 
@@ -187,7 +187,7 @@ def _new_scratch(job: Job, plan: _Plan, threads: int) -> tuple[Any, ...]:
     )
     copies = tuple(np.empty_like(job.fields[name]) for name in plan.kernel.copied)
     sums = tuple(
-        np.empty(-(-n // CHUNK), field_dtype(d.scalars[name].dtype, graph))
+        np.empty(num_chunks(n), field_dtype(d.scalars[name].dtype, graph))
         for name in plan.kernel.summed
     )
     partials = tuple(

@@ -35,7 +35,7 @@ from evener.engine.rooms import (
 from evener.errors import DeviceError, MemoryBudgetError
 from evener.operators import exchange
 from evener.operators.frontier import ALL, BUFFER, EDGES, FORM, INFO_WORDS, SIZE
-from evener.operators.gather import CHUNK
+from evener.operators.gather import num_chunks
 from evener.operators.hub import APART
 from evener.operators.policies import Policy
 from evener.programs.fields import neutral
@@ -273,7 +273,7 @@ class _Run:
             for i, dtype in enumerate(self._total_dtypes())
         )
         sums = tuple(
-            np.empty(-(-n // CHUNK), field_dtype(d.scalars[name].dtype, job.graph))
+            np.empty(num_chunks(n), field_dtype(d.scalars[name].dtype, job.graph))
             for name in kernel.summed
         )
         partials = tuple(

@@ -109,6 +109,31 @@ def plan(
     return found
 
 
+def predict(
+    graph: Graph,
+    devices: Sequence[Device],
+    workload: Workload,
+    partitioner: str,
+    alpha: float,
+    calibration: Calibration | None = None,
+) -> Placement:
+    """What the model says of one partition, with a share ``alpha`` of the edges on the first CPU.
+
+    Examples
+    --------
+    >>> from evener import bfs, generate
+    >>> from evener.engine.calibrate import Workload
+    >>> from evener.engine.planner import predict
+    >>> from evener.engine.run import Device
+    >>> search = Workload("bfs", lambda graph, source, **where: bfs(graph, source, **where))
+    >>> graph = generate.star(9)
+    >>> predict(graph, [Device("python")] * 2, search, "high", 0.25).partitioner
+    'high'
+    """
+    model = _Model(graph, devices, workload, None, calibration or Calibration())
+    return model.divided(partitioner, alpha)
+
+
 def choose(placements: Sequence[Placement]) -> Placement:
     """The placement that the model finds fastest among those that fit."""
     fitting = [one for one in placements if one.fits]
@@ -166,12 +191,13 @@ class _Model:
             seconds, 0.0,
         )  # fmt: skip
 
-    def divided(self, name: str) -> Placement:
-        """The graph over the whole set: balanced, as far as the memory of the devices allows."""
+    def divided(self, name: str, alpha: float | None = None) -> Placement:
+        """The graph over the whole set: as said, or balanced as far as memory allows."""
         rates = self.rates()
         shares = rates / rates.sum()
         smallest = self.smallest_alpha(name, shares)
-        alpha = max(float(shares[self.cpu]), smallest)
+        if alpha is None:
+            alpha = max(float(shares[self.cpu]), smallest)
         found = self.stats(name, shares, alpha)
         compute = found.edges / rates
         communicate = self.message_seconds(found)

@@ -28,9 +28,23 @@ from evener.operators.frontier import (
     to_queue,
 )
 
-CHUNK = 128  # vertices of one claim, and of one partial sum, where all vertices gather
-
 _U1 = np.uint64(1)
+
+
+@compiled(allocates=False)
+def chunk_of(num_vertices):
+    """Vertices of one claim, and of one partial sum, where all vertices gather.
+
+    It depends on nothing but the graph, so that sums do not depend on the threads. Claims of 1024
+    take a tenth less than those of 128 on a million vertices (neighbouring threads write to lines
+    farther apart); a small graph has enough claims for many threads all the same.
+    """
+    return max(128, min(1024, num_vertices // 1024))
+
+
+def num_chunks(num_vertices: int) -> int:
+    """Partial sums that a gather over all vertices makes."""
+    return -(-num_vertices // chunk_of.python(num_vertices))
 
 
 @compiled(allocates=False)
@@ -130,11 +144,12 @@ def gather_all(
     """
     empty(team, following)
     n = len(into.indptr) - 1
+    chunk = chunk_of(n)
     held, kept, calls = 0, np.int64(0), np.int64(0)
-    first = claim(team.sync, CHUNK)
+    first = claim(team.sync, chunk)
     while first < n:
         own = sums
-        for i in range(first, min(first + CHUNK, n)):
+        for i in range(first, min(first + chunk, n)):
             v = into.indices.dtype.type(i)
             keep(v, t, u)
             calls += _arcs(into, v)
@@ -144,8 +159,8 @@ def gather_all(
                 if keeps:
                     held = append(team, held, following, v)
             own = reduce(v, u, own)
-        store(partials, first // CHUNK, own)
-        first = claim(team.sync, CHUNK)
+        store(partials, first // chunk, own)
+        first = claim(team.sync, chunk)
     _finish(team, held, kept, following, keeps)
     return calls
 

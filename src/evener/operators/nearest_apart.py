@@ -29,6 +29,7 @@ from evener.operators.nearest import (
     FUSED,
     NONE,
     TAIL,
+    ask_ahead,
     bucket_of,
     count,
     first_bucket,
@@ -159,6 +160,7 @@ def nearest_apart(
         first = claim(team.sync, amount)
         while first < size:
             for i in range(first, min(first + amount, size)):
+                ask_ahead(out, s, queue, np.uint64(i), np.uint64(size))
                 waiting, made = _advance(
                     ghost_team, world, pool, out, f, where, s, field, inverse, bucket,
                     queue[np.uint64(i)], box, marks, stamp, waiting,
@@ -172,6 +174,7 @@ def nearest_apart(
                 at = chunk * _CHUNK
                 stop = at + pool.filled[chunk]
                 while at < stop:
+                    ask_ahead(out, s, pool.vertices, at, stop)
                     waiting, made = _advance(
                         ghost_team, world, pool, out, f, where, s, field, inverse, bucket,
                         pool.vertices[at], box, marks, stamp, waiting,

@@ -1,7 +1,8 @@
 """Generated graphs: random ones as the papers use them, and regular shapes.
 
-A seed gives the same graph on any number of threads and on any machine: each random number is a
+A seed gives the same graph on any number of threads, device and machine: each random number is a
 function of the seed and of what it is for (`evener.device.random`), not of the order of drawing.
+R-MAT, uniform graphs and grids are also made on a GPU, with ``device="cuda"``.
 
 >>> import evener as ev
 >>> g = ev.generate.rmat(6, seed=1)

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from evener.device import require_memory
+from evener.device.places import HOST, Gpu, Host
 from evener.device.random import stream_key
 from evener.errors import GraphError
-from evener.graph import build
+from evener.graph import build, gpu
 
 MAX_SIZE = 1 << 48  # vertices; keeps every counter of a random number within 64 bits
 
@@ -78,22 +78,45 @@ def seed_of(value: Any) -> int:
 
 
 def require_rows(
-    what: str, num_vertices: int, num_arcs: int, weight: np.dtype | None, work: int = 0
+    what: str,
+    num_vertices: int,
+    num_arcs: int,
+    weight: np.dtype | None,
+    work: int = 0,
+    at: Host | Gpu = HOST,
 ) -> None:
     """Refuse a graph that cannot fit: finished rows, weights and ``work`` bytes beside them."""
-    require_memory(_rows_bytes(num_vertices, num_arcs, weight) + work, what)
+    rows = _rows_bytes(num_vertices, num_arcs, weight)
+    at.require(rows + work, what)
+    if at is not HOST:
+        HOST.require(rows, what)  # its copy
 
 
 def require_build(
-    what: str, num_vertices: int, num_edges: int, weight: np.dtype | None, directed: bool
+    what: str,
+    num_vertices: int,
+    num_edges: int,
+    weight: np.dtype | None,
+    directed: bool,
+    at: Host | Gpu = HOST,
 ) -> None:
-    """Refuse a graph that cannot fit, made by `build.build_csr` from arrays of edge ends."""
+    """Refuse a graph that cannot fit, made by `build.build_csr` from arrays of edge ends.
+
+    On a GPU it is made by `gpu.build_simple`, and copied to the host when it is finished.
+    """
     arcs = num_edges if directed else 2 * num_edges
+    rows = _rows_bytes(num_vertices, arcs, weight)
+    if at is not HOST:
+        at.require(
+            max(gpu.build_bytes(num_edges, num_vertices, symmetric=not directed), rows), what
+        )
+        HOST.require(rows, what)
+        return
     ends = 2 * num_edges * build.index_dtype(num_vertices).itemsize
     building = build.build_bytes(
         num_edges, num_vertices, None, symmetric=not directed, combine=True
     )
-    require_memory(ends + max(building, _rows_bytes(num_vertices, arcs, weight)), what)
+    HOST.require(ends + max(building, rows), what)
 
 
 def _rows_bytes(num_vertices: int, num_arcs: int, weight: np.dtype | None) -> int:
@@ -101,10 +124,10 @@ def _rows_bytes(num_vertices: int, num_arcs: int, weight: np.dtype | None) -> in
     return num_vertices * build.offset_dtype(num_arcs).itemsize + num_arcs * per_arc
 
 
-def row_starts(counts: np.ndarray) -> np.ndarray:
+def row_starts(counts: Any) -> Any:
     """Row starts from ``counts``, whose entry v + 1 is the degree of v and whose first is 0."""
     total = int(counts.sum(dtype=np.int64))
-    return np.cumsum(counts, dtype=build.offset_dtype(total))
+    return counts.cumsum(dtype=build.offset_dtype(total))
 
 
 def chunks_of(length: int, size: int) -> int:

@@ -8,13 +8,13 @@ import numpy as np
 
 from evener import progress
 from evener.device import compiled, parallel
+from evener.device.places import place_of
 from evener.device.random import random_unit
 from evener.graph import build
 from evener.graph.csr import Graph
 from evener.graph.generate.common import (
     MAX_SIZE,
     Stream,
-    chunks_of,
     key_of,
     real,
     require_build,
@@ -24,7 +24,7 @@ from evener.graph.generate.common import (
     whole,
 )
 from evener.graph.generate.pairing import complement, equal_rows
-from evener.graph.generate.weights import WeightRange, dtype_of, weight_range, weighted
+from evener.graph.generate.weights import WeightRange, dtype_of, finished, weight_range, weighted
 
 _CHUNK = 1 << 15  # vertices a thread takes at a time
 _ONE, _TWO = np.uint64(1), np.uint64(2)
@@ -37,6 +37,7 @@ def grid(
     removed: float = 0.0,
     weights: tuple[float, float] | None = None,
     seed: int = 0,
+    device: str = "cpu",
 ) -> Graph:
     """A lattice in which every vertex is joined to those left, right, above and below.
 
@@ -47,7 +48,7 @@ def grid(
         ``r * columns + c``.
     removed
         The probability with which each edge is left out, from 0 to 1.
-    weights, seed
+    weights, seed, device
         As in `rmat`.
 
     Examples
@@ -57,22 +58,23 @@ def grid(
     >>> g.indices[: g.indptr[1]].tolist()
     [1, 3]
     """
+    at = place_of(device)
     rows = whole("rows", rows)
     columns = rows if columns is None else whole("columns", columns)
     removed = real("removed", removed, 0, 1)
     drawn, seed = weight_range(weights), seed_of(seed)
     n = rows * columns
     num_arcs = math.ceil((4 * n - 2 * rows - 2 * columns) * (1 - removed)) if n else 0
-    require_rows("A grid", n, num_arcs, dtype_of(drawn), 8 * n)
-    with progress.task("generating a grid"):
-        key = key_of(seed, Stream.REMOVED)
-        num_chunks = chunks_of(n, _CHUNK)
-        counts = np.zeros(n + 1, build.index_dtype(n))
-        _lattice(num_chunks, rows, columns, key, removed, False, counts, np.empty(0, counts.dtype))
+    require_rows("A grid", n, num_arcs, dtype_of(drawn), 8 * n, at)
+    with progress.task("generating a grid"), at:
+        library, ids = at.library, build.index_dtype(n)
+        shape = (rows, columns, key_of(seed, Stream.REMOVED), removed)
+        counts = library.zeros(n + 1, ids)
+        at.each(_lattice, n, _CHUNK, *shape, False, counts, library.empty(0, ids))
         indptr = row_starts(counts)
-        indices = np.empty(int(indptr[-1]), build.index_dtype(n))
-        _lattice(num_chunks, rows, columns, key, removed, True, indptr, indices)
-        return weighted(Graph(indptr, indices, directed=False), drawn, seed)
+        indices = library.empty(int(indptr[-1]), ids)
+        at.each(_lattice, n, _CHUNK, *shape, True, indptr, indices)
+        return finished(at, indptr, indices, False, drawn, seed)
 
 
 def path(num_vertices: int, *, weights: tuple[float, float] | None = None, seed: int = 0) -> Graph:
@@ -208,13 +210,13 @@ def _kept(key, edge, removed):
 
 
 @parallel
-def _lattice(chunk, rows, columns, key, removed, listing, starts, indices):
+def _lattice(chunk, size, rows, columns, key, removed, listing, starts, indices):
     """Count the neighbours of v into ``starts[v + 1]``; or list them, ``starts`` being row starts.
 
     Edge 2v joins v to the vertex on its right, edge 2v+1 to the one below.
     """
     width = np.uint64(columns)
-    for v in range(chunk * _CHUNK, min((chunk + 1) * _CHUNK, rows * columns)):
+    for v in range(chunk * size, min((chunk + 1) * size, rows * columns)):
         row, column = v // columns, v % columns
         edge = _TWO * np.uint64(v)
         above = row > 0 and _kept(key, edge - _TWO * width + _ONE, removed)

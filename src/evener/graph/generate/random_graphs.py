@@ -8,13 +8,13 @@ import numpy as np
 
 from evener import progress
 from evener.device import compiled, parallel
+from evener.device.places import HOST, Gpu, Host, place_of
 from evener.device.random import permuted, random_bits
 from evener.errors import GraphError
-from evener.graph import build
+from evener.graph import build, gpu
 from evener.graph.csr import Graph
 from evener.graph.generate.common import (
     Stream,
-    chunks_of,
     flag,
     key_of,
     real,
@@ -22,7 +22,7 @@ from evener.graph.generate.common import (
     seed_of,
     whole,
 )
-from evener.graph.generate.weights import WeightRange, dtype_of, weight_range, weighted
+from evener.graph.generate.weights import WeightRange, dtype_of, finished, weight_range
 
 MAX_SCALE = 48
 
@@ -45,6 +45,7 @@ def rmat(
     seed: int = 0,
     directed: bool = False,
     permute: bool = True,
+    device: str = "cpu",
 ) -> Graph:
     """A recursive-matrix (Kronecker) graph as in Graph500: skewed degrees, small diameter.
 
@@ -65,11 +66,14 @@ def rmat(
         ``(low, high)`` for random weights: two integers give integers with both ends included, a
         float among them gives floats below ``high``. None for no weights.
     seed
-        The same seed gives the same graph on any number of threads.
+        The same seed gives the same graph on any number of threads and on any device.
     directed
         False stores every edge in both directions.
     permute
         Number the vertices at random; otherwise the hubs have the lowest numbers.
+    device
+        Where the graph is made: ``"cpu"``, ``"cuda"`` or ``"cuda:1"``. One made on a GPU is also
+        kept there, for the programs that run on it.
 
     Examples
     --------
@@ -78,14 +82,17 @@ def rmat(
     >>> g.num_vertices, g.directed, g.weights.dtype
     (256, False, dtype('int32'))
     """
+    at = place_of(device)
     quadrants = _quadrants(a, b, c)
     permute = flag("permute", permute)
     scale, num_edges, drawn, seed, directed = _arguments(
-        "An R-MAT graph", scale, edge_factor, weights, seed, directed
+        at, "An R-MAT graph", scale, edge_factor, weights, seed, directed
     )
-    with progress.task("generating an R-MAT graph"):
-        ends = rmat_ends(scale, num_edges, quadrants, seed, permute)
-        return weighted(_simple(*ends, 1 << scale, directed), drawn, seed)
+    with progress.task("generating an R-MAT graph"), at:
+        ends = rmat_ends(at, scale, num_edges, quadrants, seed, permute)
+        indptr, indices = _simple(at, *ends, 1 << scale, directed)
+        del ends
+        return finished(at, indptr, indices, directed, drawn, seed)
 
 
 def uniform(
@@ -95,6 +102,7 @@ def uniform(
     weights: tuple[float, float] | None = None,
     seed: int = 0,
     directed: bool = False,
+    device: str = "cpu",
 ) -> Graph:
     """A graph whose edges join two vertices drawn uniformly (Erdős and Rényi).
 
@@ -106,7 +114,7 @@ def uniform(
         The graph has ``2**scale`` vertices.
     edge_factor
         Edges drawn for each vertex.
-    weights, seed, directed
+    weights, seed, directed, device
         As in `rmat`.
 
     Examples
@@ -115,23 +123,25 @@ def uniform(
     >>> ev.generate.uniform(8, 4, seed=1).num_vertices
     256
     """
+    at = place_of(device)
     scale, num_edges, drawn, seed, directed = _arguments(
-        "A uniform graph", scale, edge_factor, weights, seed, directed
+        at, "A uniform graph", scale, edge_factor, weights, seed, directed
     )
-    with progress.task("generating a uniform graph"):
-        src, dst = _empty_ends(scale, num_edges)
-        mask = np.uint64((1 << scale) - 1)
-        _draw_ends(chunks_of(num_edges, _CHUNK), key_of(seed, Stream.UNIFORM), mask, src, dst)
-        return weighted(_simple(src, dst, 1 << scale, directed), drawn, seed)
+    with progress.task("generating a uniform graph"), at:
+        ends = _uniform_ends(at, scale, num_edges, seed)
+        indptr, indices = _simple(at, *ends, 1 << scale, directed)
+        del ends
+        return finished(at, indptr, indices, directed, drawn, seed)
 
 
 def _arguments(
-    what: str, scale: Any, edge_factor: Any, weights: Any, seed: Any, directed: Any
+    at: Host | Gpu, what: str, scale: Any, edge_factor: Any, weights: Any, seed: Any, directed: Any
 ) -> tuple[int, int, WeightRange | None, int, bool]:
-    scale = whole("scale", scale, 0, MAX_SCALE)
+    scale = whole("scale", scale, 0, MAX_SCALE if at is HOST else gpu.MAX_SCALE)
     num_edges = whole("edge_factor", edge_factor) << scale
     drawn, seed, directed = weight_range(weights), seed_of(seed), flag("directed", directed)
-    require_build(f"{what} of scale {scale}", 1 << scale, num_edges, dtype_of(drawn), directed)
+    what = f"{what} of scale {scale}"
+    require_build(what, 1 << scale, num_edges, dtype_of(drawn), directed, at)
     return scale, num_edges, drawn, seed, directed
 
 
@@ -146,34 +156,45 @@ def _quadrants(a: Any, b: Any, c: Any) -> tuple[np.uint64, np.uint64, np.uint64]
 
 
 def rmat_ends(
+    at: Host | Gpu,
     scale: int,
     num_edges: int,
     quadrants: tuple[np.uint64, np.uint64, np.uint64],
     seed: int,
     permute: bool,
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[Any, Any]:
     """Ends of the edges as drawn, loops and duplicates among them."""
-    src, dst = _empty_ends(scale, num_edges)
-    num_chunks = chunks_of(num_edges, _CHUNK)
-    _fall(num_chunks, key_of(seed, Stream.RMAT), scale, *quadrants, src, dst)
+    src, dst = _empty_ends(at, scale, num_edges)
+    at.each(_fall, num_edges, _CHUNK, key_of(seed, Stream.RMAT), scale, *quadrants, src, dst)
     if permute:
         key = key_of(seed, Stream.RMAT_IDS)
-        _renumber(num_chunks, key, scale, src)
-        _renumber(num_chunks, key, scale, dst)
+        for ends in (src, dst):
+            at.each(_renumber, num_edges, _CHUNK, key, scale, ends)
     return src, dst
 
 
-def _empty_ends(scale: int, num_edges: int) -> tuple[np.ndarray, np.ndarray]:
+def _uniform_ends(at: Host | Gpu, scale: int, num_edges: int, seed: int) -> tuple[Any, Any]:
+    src, dst = _empty_ends(at, scale, num_edges)
+    mask = np.uint64((1 << scale) - 1)
+    at.each(_draw_ends, num_edges, _CHUNK, key_of(seed, Stream.UNIFORM), mask, src, dst)
+    return src, dst
+
+
+def _empty_ends(at: Host | Gpu, scale: int, num_edges: int) -> tuple[Any, Any]:
     dtype = build.index_dtype(1 << scale)
-    return np.empty(num_edges, dtype), np.empty(num_edges, dtype)
+    return at.library.empty(num_edges, dtype), at.library.empty(num_edges, dtype)
 
 
-def _simple(src: np.ndarray, dst: np.ndarray, num_vertices: int, directed: bool) -> Graph:
-    csr = build.build_csr(
+def _simple(
+    at: Host | Gpu, src: Any, dst: Any, num_vertices: int, directed: bool
+) -> tuple[Any, Any]:
+    """Row starts and neighbours without loops and duplicates, where the ends are."""
+    if isinstance(at, Gpu):
+        return gpu.build_simple(at, src, dst, num_vertices, symmetric=not directed)
+    return build.build_csr(
         src, dst, None, num_vertices,
         symmetric=not directed, drop_loops=True, duplicates="first",
-    )  # fmt: skip
-    return Graph(*csr, directed=directed)
+    )[:2]  # fmt: skip
 
 
 @compiled
@@ -185,10 +206,10 @@ def descend(u, v, bits, first, second, third):
 
 
 @parallel
-def _fall(chunk, key, scale, first, second, third, src, dst):
+def _fall(chunk, size, key, scale, first, second, third, src, dst):
     numbers = np.uint64((scale + 1) // 2)  # of 64 bits for each edge, two levels from one
-    stop = min((chunk + 1) * _CHUNK, len(src))
-    for start in range(chunk * _CHUNK, stop, _BLOCK):
+    stop = min((chunk + 1) * size, len(src))
+    for start in range(chunk * size, stop, _BLOCK):
         us, vs = src[start : min(start + _BLOCK, stop)], dst[start : min(start + _BLOCK, stop)]
         us[:], vs[:] = 0, 0
         counter = np.uint64(start) * numbers
@@ -206,15 +227,15 @@ def _fall(chunk, key, scale, first, second, third, src, dst):
 
 
 @parallel
-def _renumber(chunk, key, scale, ends):
+def _renumber(chunk, size, key, scale, ends):
     # A kernel of its own: here the compiler hoists and vectorises the permutation (4 x faster).
-    for i in range(chunk * _CHUNK, min((chunk + 1) * _CHUNK, len(ends))):
+    for i in range(chunk * size, min((chunk + 1) * size, len(ends))):
         ends[i] = permuted(key, np.uint64(ends[i]), scale)
 
 
 @parallel
-def _draw_ends(chunk, key, mask, src, dst):
-    for i in range(chunk * _CHUNK, min((chunk + 1) * _CHUNK, len(src))):
+def _draw_ends(chunk, size, key, mask, src, dst):
+    for i in range(chunk * size, min((chunk + 1) * size, len(src))):
         counter = _TWO * np.uint64(i)
         src[i] = random_bits(key, counter) & mask
         dst[i] = random_bits(key, counter + _ONE) & mask

@@ -33,7 +33,7 @@ def from_spec(text: str) -> Graph:
     ----------
     text
         ``kind:argument=value,…`` with the names of the generators and of their arguments; weights
-        are a range such as ``1-255`` or ``0.5-2.0``.
+        are a range such as ``1-255`` or ``0.5-2.0``, devices as they are called elsewhere.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def from_spec(text: str) -> Graph:
             raise GraphError(f"{kind} needs a value for {name}, as in {name}=1.")
         if name in arguments:
             raise GraphError(f"{name} is given twice in {text!r}.")
-        arguments[name] = _parse_range(value) if name == "weights" else _parse(name, value)
+        arguments[name] = _parse(name, value)
     for name, parameter in parameters.items():
         if parameter.default is parameter.empty and name not in arguments:
             raise GraphError(f"{kind} needs {name}, as in {kind}:{name}=10.")
@@ -64,6 +64,10 @@ def from_spec(text: str) -> Graph:
 
 
 def _parse(name: str, value: str) -> Any:
+    if name == "weights":
+        return _parse_range(value)
+    if name == "device":
+        return value
     if value.lower() in _WORDS:
         return _WORDS[value.lower()]
     number = _number(value)

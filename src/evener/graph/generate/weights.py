@@ -13,10 +13,12 @@ import numpy as np
 
 from evener import progress
 from evener.device import compiled, parallel
-from evener.device.random import random_bits
+from evener.device.places import HOST, Gpu, Host
+from evener.device.random import random_bits, rounded_product
 from evener.errors import GraphError
+from evener.graph import gpu
 from evener.graph.csr import Graph
-from evener.graph.generate.common import Stream, chunks_of, is_real, is_whole, key_of
+from evener.graph.generate.common import Stream, is_real, is_whole, key_of
 
 _CHUNK = 1 << 18  # arcs a thread takes at a time
 _LOW32 = np.uint64(0xFFFFFFFF)
@@ -69,19 +71,55 @@ def weighted(graph: Graph, weights: WeightRange | None, seed: int) -> Graph:
     """The graph with random weights on its arcs; itself if there are to be none."""
     if weights is None:
         return graph
-    key = key_of(seed, Stream.WEIGHTS)
     indptr, indices = graph._indptr, graph._indices  # writable views compile once for all graphs
-    out = np.empty(len(indices), weights.dtype)
-    num_chunks = chunks_of(len(indices), _CHUNK)
-    low, high = weights.low, weights.high
+    drawn = draw_weights(HOST, indptr, indices, graph.directed, weights, seed)
+    return Graph(indptr, indices, drawn, directed=graph.directed)
+
+
+def finished(
+    at: Host | Gpu,
+    indptr: Any,
+    indices: Any,
+    directed: bool,
+    drawn: WeightRange | None,
+    seed: int,
+) -> Graph:
+    """The graph of finished rows with random weights, or none, on its arcs."""
+    weights = draw_weights(at, indptr, indices, directed, drawn, seed)
+    if isinstance(at, Gpu):
+        graph = gpu.graph_of(at, indptr, indices, weights, directed=directed)
+        at.release()
+        return graph
+    return Graph(indptr, indices, weights, directed=directed)
+
+
+def draw_weights(
+    at: Host | Gpu,
+    indptr: Any,
+    indices: Any,
+    directed: bool,
+    drawn: WeightRange | None,
+    seed: int,
+) -> Any:
+    """Random weights for the arcs of finished rows, where those are; None if there are to be none.
+
+    On a GPU each thread searches for the row of its arc: neighbours take the same way, and what
+    they look at stays in its caches.
+    """
+    if drawn is None:
+        return None
+    key = key_of(seed, Stream.WEIGHTS)
+    out = at.library.empty(len(indices), drawn.dtype)
+    low, high = drawn.low, drawn.high
+    rows = (indptr, indices, directed, key)
     with progress.task("drawing weights"):
-        if weights.dtype.kind == "i":
+        if drawn.dtype.kind == "i":
             span = np.uint64(int(high) - int(low) + 1)
-            _draw_whole(num_chunks, indptr, indices, graph.directed, key, np.int64(low), span, out)
+            at.each(_draw_whole, len(indices), _CHUNK, *rows, np.int64(low), span, out)
         else:
             top = np.nextafter(high, low)  # rounding may reach high, which is excluded
-            _draw_real(num_chunks, indptr, indices, graph.directed, key, low, high - low, top, out)
-    return Graph(indptr, indices, out, directed=graph.directed)
+            at.each(_draw_real, len(indices), _CHUNK, *rows, low, high - low, top, out)
+    return out
 
 
 @compiled
@@ -116,8 +154,8 @@ def _row_of(indptr, arc):
 
 
 @parallel
-def _draw_whole(chunk, indptr, indices, directed, key, low, span, out):
-    start, stop = chunk * _CHUNK, min((chunk + 1) * _CHUNK, len(indices))
+def _draw_whole(chunk, size, indptr, indices, directed, key, low, span, out):
+    start, stop = chunk * size, min((chunk + 1) * size, len(indices))
     row = _row_of(indptr, start)
     for arc in range(start, stop):
         while indptr[row + 1] <= arc:
@@ -127,11 +165,11 @@ def _draw_whole(chunk, indptr, indices, directed, key, low, span, out):
 
 
 @parallel
-def _draw_real(chunk, indptr, indices, directed, key, low, width, top, out):
-    start, stop = chunk * _CHUNK, min((chunk + 1) * _CHUNK, len(indices))
+def _draw_real(chunk, size, indptr, indices, directed, key, low, width, top, out):
+    start, stop = chunk * size, min((chunk + 1) * size, len(indices))
     row = _row_of(indptr, start)
     for arc in range(start, stop):
         while indptr[row + 1] <= arc:
             row += 1
         bits = pair_bits(key, np.uint64(row), np.uint64(indices[arc]), directed)
-        out[arc] = min(low + (bits >> _S11) * _TO_UNIT * width, top)
+        out[arc] = min(low + rounded_product((bits >> _S11) * _TO_UNIT, width), top)
