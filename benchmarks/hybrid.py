@@ -196,7 +196,7 @@ def main() -> None:
     results = preamble("parts_cuda", 1)
     results["graph"] = f"R-MAT {given.scale}×{given.factor}, integer weights 1 to 63"
     results["cases"] = []
-    graph = ev.generate.rmat(given.scale, given.factor, weights=(1, 63), seed=1)
+    graph = ev.generate.rmat(given.scale, given.factor, weights=(1, 63), seed=1, device="cuda")
     print(f"{graph.num_vertices} vertices, {graph.num_edges} arcs", flush=True)
     found = calls(graph)
     for name in filter(None, given.algorithms.split(",")):
