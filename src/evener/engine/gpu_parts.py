@@ -11,12 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from evener.device import cuda as device
+from evener.device import format_bytes
 from evener.device.warp import BLOCK
 from evener.engine import gpu
 from evener.engine.check_functors import check_functors
 from evener.engine.gpu_parts_memory import (
     PartsLayout,
     gather_fields,
+    is_placed,
     place_parts,
     spread_fields,
 )
@@ -38,7 +40,7 @@ from evener.engine.native import _examples
 from evener.engine.native_parts import lists_of, name_of
 from evener.engine.partitioners import partition as assign
 from evener.engine.parts import Parts, divide, divide_by
-from evener.errors import DeviceError
+from evener.errors import DeviceError, MemoryBudgetError
 from evener.operators.grid import exchange
 from evener.operators.grid.frontier import CANCEL
 from evener.operators.grid.record import FUSED, STATUS, TRACE_WORDS, VISITED
@@ -143,6 +145,8 @@ def _launch(
     key = ("launch", device.current(), tuple(local), room, plan.key)
     if key not in parts.on_gpus:
         layout = PartsLayout()
+        if not is_placed(parts, local):
+            _require(job, sum(parts.nbytes[p] for p in local))
         at = place_parts(layout.library, parts, job.graph.degrees, local)
         shared = share(layout, job, plan, parts, at, hub)
         arguments = [arguments_of(layout, job, plan, parts, at, shared, p, room) for p in local]
@@ -177,6 +181,17 @@ def divide_blocks(blocks: int, sizes: list[int]) -> list[int]:
     return [1 + (blocks - k) * size // total for size in sizes]
 
 
+def _require(job: Job, needed: int) -> None:
+    """Refuse what does not fit, before anything is allocated."""
+    free = device.free_memory()
+    if needed > free:
+        raise MemoryBudgetError(
+            f"Running {job.declaration.name} over parts needs about {format_bytes(needed)} on the "
+            f"GPU, but only {format_bytes(free)} are free; put a larger share on the CPU, as in "
+            "device='cpu+cuda' with partition='high:alpha=0.5'."
+        )
+
+
 class Card:
     """Parts of a graph on the current GPU, in one run."""
 
@@ -193,10 +208,21 @@ class Card:
         self.ghosts = [parts.parts[p].held - parts.parts[p].owned for p in local]
         self.blocks = list(self.launch.blocks.values())
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes that a run takes besides the lists of the parts."""
+        n, k, slots = self.job.graph.num_vertices, len(self.parts.parts), int(self.parts.bases[-1])
+        found = sum(self.launch.layout.sizes.values())
+        for name, field in self.job.fields.items():
+            replicated = self.job.declaration.fields[name].replicated
+            found += (k * n if replicated else slots) * field.dtype.itemsize
+        return found + sum(self.owned) * self.job.graph._indices.dtype.itemsize
+
     def start(self) -> None:
         """Fill the memory of a run, and start the kernels."""
         job, launch, library = self.job, self.launch, device.library()
         sizes = launch.layout.sizes
+        _require(job, self.nbytes)
         memory = {region: device.allocate(max(1, size)) for region, size in sizes.items()}
         device.clear(memory["cleared"].ptr, sizes["cleared"])
         self.fields = spread_fields(library, job, self.at, len(self.parts.parts))
@@ -265,6 +291,7 @@ class Card:
             "supersteps": int(self.heads[0][0]) + int(self.heads[0][FUSED]),
             "edges": sum(int(head[VISITED]) for head in self.heads),
             "bytes_sent": int(sent), "bytes_useful": int(useful), "bytes_of_all": int(whole),
+            "memory": [self.parts.nbytes[p] + self.nbytes // len(self.local) for p in self.local],
         }  # fmt: skip
 
     def told(self) -> tuple[list[np.ndarray], list[np.ndarray], float]:

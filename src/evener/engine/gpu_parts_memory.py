@@ -50,6 +50,11 @@ def place_parts(library: Any, parts: Parts, degrees: np.ndarray, local: list[int
     return parts.on_gpus[key]
 
 
+def is_placed(parts: Parts, local: list[int]) -> bool:
+    """Whether they are on the current GPU."""
+    return ("placed", device.current(), tuple(local)) in parts.on_gpus
+
+
 def _place(library: Any, parts: Parts, degrees: np.ndarray, local: list[int]) -> PartsOnDevice:
     def put(array: np.ndarray) -> Any:
         return library.asarray(array)

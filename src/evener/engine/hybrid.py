@@ -133,6 +133,8 @@ def _join(job: Job, parts: Parts, card: Card, local: list[int]) -> None:
             put_back(job.fields[name], part, field[base : base + part.owned].get())
     found = card.stats()
     job.stats["device_seconds"] = found["device_seconds"]
+    for p, nbytes in zip(local, found["memory"], strict=True):
+        job.stats["memory"][p] = nbytes
     for name in ("edges", "bytes_sent", "bytes_useful", "bytes_of_all"):
         job.stats[name] += found[name]
     here, there = job.make_trace, card.told()
@@ -145,12 +147,12 @@ def _join(job: Job, parts: Parts, card: Card, local: list[int]) -> None:
     job.make_trace = make
 
 
-def _row(cpu: dict[str, Any], cuda: dict[str, Any], threads: list[int]) -> dict[str, Any]:
+def _row(here: dict[str, Any], there: dict[str, Any], threads: list[int]) -> dict[str, Any]:
     """One superstep of both, with lists in the order of the parts."""
-    row = {**cpu, "seconds": max(cpu["seconds"], cuda["seconds"])}
+    row = {**here, "seconds": max(here["seconds"], there["seconds"])}
     for name in ("frontier", "edges", "bytes", "useful_bytes"):
-        row[name] = cpu[name] + cuda[name]
+        row[name] = here[name] + there[name]
     for name in ("compute_seconds", "communication_seconds"):
-        one, other = iter(cpu[name]), iter(cuda[name])
+        one, other = iter(here[name]), iter(there[name])
         row[name] = [next(one if count else other) for count in threads]
     return row

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 from evener.device import warp
 from evener.engine import fusion
 from evener.engine.job import Job
+from evener.engine.lower import NotLoweredError
 from evener.engine.lower_exchange import EXTRA, PLACE, Exchanges, PartsKernel
 from evener.engine.lower_grid import _PROLOGUE, MORE_ROOM, SIGNATURE, _GridWriter
 from evener.operators.grid import apart, exchange, frontier, nearest_apart
-from evener.programs.stages import Advance, Gather, Repeat, Stage
+from evener.programs.stages import Advance, Backwards, Gather, Repeat, Stage, walk
 
 _EXCHANGE = (
     "World", "share_of", "meet", "census", "census_of_arcs", "why_stop", "ask_stop", "least",
@@ -47,6 +48,8 @@ class _GridPartsWriter(Exchanges, _GridWriter):
     ):
         super().__init__(job, direction, state, schedule, exact=True, relabels=True)
         self.prepare(job, measure, hub)
+        if self.has_edges:
+            self.refuse("has a frontier of edges")
         self.names.update(
             hub_shake=exchange.shake_hands if hub else exchange.stay_here,
             hub_share=exchange.numbers_of, hub_has=frontier.has_bit,
@@ -107,6 +110,8 @@ class _GridPartsWriter(Exchanges, _GridWriter):
 
     def gather(self, stage: Gather, after: tuple[Stage, ...], keeps: bool) -> int:
         """As on one device; what it writes to replicated fields waits for the others."""
+        if stage.along == "both" and self.job.graph.directed:
+            self.refuse("gathers along both directions")
         waits = bool(self.needs.plan(stage, pull=True).replicated)
         fused = super().gather(stage, () if waits else after, keeps)
         seen = () if stage.asynchronous else fusion.seen_by_others(self.d, stage)
@@ -119,6 +124,23 @@ class _GridPartsWriter(Exchanges, _GridWriter):
         return fused
 
     # ---- loops ----------------------------------------------------------------------------
+
+    def refuse(self, what: str) -> NoReturn:
+        """Leave a program to other devices."""
+        raise NotLoweredError(
+            f"{self.d.name} {what}, which this version does not run on parts of a GPU; use one "
+            "device, or parts of the CPU."
+        )
+
+    def ordered(self, stage: Repeat) -> None:
+        """An ordered loop with a superstep for each bucket."""
+        self.refuse("has an order in a loop that tells supersteps apart")
+
+    def backwards(self, stage: Backwards) -> None:
+        """A loop over the recorded frontiers."""
+        if any(isinstance(inner, Repeat | Backwards) for inner in walk(stage.stages)):
+            self.refuse("has a loop within backwards")
+        super().backwards(stage)
 
     def stop_test(self, stage: Repeat | None = None) -> str:
         """A census says it; where none was just made, there is one more."""
