@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/.installed
 EXTRA ?= cu12
 BENCH_INSTALLED := $(VENV)/.installed-bench
 
-.PHONY: help demo test test-all test-gpu lint bench bench-report clean
+.PHONY: help demo test test-all test-gpu test-gpu-sanitize lint bench bench-report clean
 
 help:           ## this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/'
@@ -32,7 +32,15 @@ test-all: $(INSTALLED)  ## every test
 
 test-gpu: $(INSTALLED)  ## the tests that need an NVIDIA GPU; EXTRA=cu13 for newer drivers
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,$(EXTRA)]'
-	$(BIN)/python -m pytest tests/gpu
+	$(BIN)/python -m pytest tests/gpu -n 12 --dist loadgroup -m "not slow"
+
+test-gpu-sanitize: $(INSTALLED)  ## a small suite on a GPU under NVIDIA's compute-sanitizer
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,$(EXTRA)]'
+	$(BIN)/python tests/gpu/sanitize.py
+	for tool in memcheck racecheck initcheck; do \
+		compute-sanitizer --tool $$tool --error-exitcode 1 \
+			$(BIN)/python tests/gpu/sanitize.py || exit 1; \
+	done
 
 lint: $(INSTALLED)  ## style and types
 	$(BIN)/ruff check .

@@ -16,6 +16,8 @@ from evener.engine.parts import divide_by
 from evener.operators.policies import policy_of
 from grid_simulator import PATIENCE, THREADS, Block, Meeting, Translator, here
 
+ALLS = gpu_parts.LINKS + 1  # the fields of all parts, among the arguments of a kernel
+
 
 class PartBlock(Block):
     """The block of one part."""
@@ -83,7 +85,7 @@ def simulate_parts(
     parts = divide_by(graph, partition, [1 / k] * k, **native_parts.lists_of(job, direction))
     arguments = gpu_parts.simulated_arguments(job, plan, parts, THREADS, chosen, list(range(k)))
     Simulation(plan.kernel, arguments).wait()
-    fields = {name: arguments[0][17][i] for i, name in enumerate(job.declaration.fields)}
+    fields = {name: arguments[0][ALLS][i] for i, name in enumerate(job.declaration.fields)}
     at = place_parts(np, parts, graph.degrees, list(range(k)))
     job.fields = gather_fields(np, job, at, fields)
     for name, partial in zip(job.declaration.scalars, arguments[0][9], strict=True):
@@ -118,7 +120,7 @@ def simulate_hybrid(
     on_cpu.collect(1.0)
     for i, (name, whole) in enumerate(job.fields.items()):
         for p in local:
-            part, field = parts.parts[p], arguments[0][17][i]
+            part, field = parts.parts[p], arguments[0][ALLS][i]
             if not program.declaration.fields[name].replicated:
                 base = int(parts.bases[p])
                 whole[part.ids[: part.owned]] = field[base : base + part.owned]

@@ -17,7 +17,10 @@ from evener.device.compile import Compiled
 from evener.engine import gpu
 from evener.engine.gpu_memory import HostMemory, fill_fields, in_users_order
 from evener.engine.job import set_up
+from evener.engine.lower_grid import SIGNATURE
+from evener.engine.lower_resume import MORE_ROOM
 from evener.operators.grid import vertices
+from evener.operators.grid.record import STATUS
 
 THREADS = 64
 PATIENCE = 60  # seconds
@@ -146,13 +149,17 @@ class Translator:
         )
 
 
-def simulate(program: Any, graph: Any, schedule: str, direction: str, **parameters: Any) -> Any:
-    """The job after it ran on the simulated grid, its fields as arrays."""
+def simulate(
+    program: Any, graph: Any, schedule: str, direction: str, room: int = 0, **parameters: Any
+) -> Any:
+    """The job after it ran on the simulated grid, its fields as arrays.
+
+    ``room``: for so many recorded vertices, at first; the kernel may ask for more.
+    """
     job = set_up(program, graph, parameters, lazy=True)
     gpu._reset_scalars(job)
     plan = gpu._plan(job, direction, schedule)
-    room = 64 * graph.num_vertices + 64
-    arguments, at = gpu._arguments(HostMemory(), job, plan, room)
+    arguments, at = gpu._arguments(HostMemory(), job, plan, room or 64 * graph.num_vertices + 64)
     pools, members = gpu.first_frontier(job, at)
     for (first, last), words in zip(gpu._POOLS, arguments[5], strict=True):
         words[:] = pools[first:last].ravel()
@@ -160,8 +167,26 @@ def simulate(program: Any, graph: Any, schedule: str, direction: str, **paramete
     fixed = {name for name, field in job.declaration.fields.items() if field.replicated}
     fields = fill_fields(np, job.fields, at, fixed)
     arguments = (*arguments[:2], tuple(fields), *arguments[3:])
+    job.launches = 1
+    while run_block(plan.kernel, arguments) == MORE_ROOM:
+        job.launches += 1
+        at_record = SIGNATURE.index("record")
+        record = tuple(
+            np.concatenate([array, np.empty(2 * len(array), array.dtype)])
+            for array in arguments[at_record]
+        )
+        arguments = (*arguments[:at_record], record, *arguments[at_record + 1 :])
+    for name, partial in zip(job.declaration.scalars, arguments[9], strict=True):
+        job.scalars[name] = partial[0]
+    gpu._tell(job, arguments[-1], arguments[-1], 0.0)
+    job.fields = in_users_order(dict(zip(job.fields, arguments[2], strict=True)), at, fixed)
+    return job
+
+
+def run_block(given: Any, arguments: tuple[Any, ...]) -> int:
+    """Run a kernel; returns how it ended."""
     block = Block()
-    kernel = Translator(block).function(plan.kernel)
+    kernel = Translator(block).function(given)
     failures: list[BaseException] = []
 
     def run(thread: int) -> None:
@@ -184,8 +209,7 @@ def simulate(program: Any, graph: Any, schedule: str, direction: str, **paramete
             raise error
     if failures:
         raise failures[0]
-    job.fields = in_users_order(dict(zip(job.fields, arguments[2], strict=True)), at, fixed)
-    return job
+    return int(arguments[-1][STATUS])
 
 
 assert vertices.WARPS_POWER  # the name that the translator replaces

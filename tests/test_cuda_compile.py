@@ -1,11 +1,13 @@
 """Every kernel of every program, with every schedule, compiles for a GPU on machines without one."""
 
-import importlib.util
+import importlib
+import pkgutil
 
 import numpy as np
 import pytest
 
 import evener as ev
+import evener.algorithms
 from evener.algorithms.betweenness import Betweenness, DirectedBetweenness
 from evener.algorithms.bfs import BFS, BoundedBFS
 from evener.algorithms.circuit import Circuit
@@ -16,20 +18,35 @@ from evener.algorithms.pagerank import (
     DanglingPageRank,
     DanglingPageRank32,
     PageRank,
+    PageRank32,
     PersonalPageRank,
+    PersonalPageRank32,
     WeightedPageRank,
+    WeightedPageRank32,
 )
-from evener.algorithms.sssp import SSSP, LevelParents, Parents, TargetSSSP
+from evener.algorithms.sssp import (
+    SSSP,
+    CutoffSSSP,
+    LevelParents,
+    NarrowSSSP,
+    Parents,
+    TargetSSSP,
+)
 from evener.algorithms.sswp import SSWP
+from evener.device import cuda as device
 from evener.engine import gpu, gpu_parts
 from evener.engine.job import set_up
 from evener.engine.partitioners import partition
 from evener.operators.policies import policy_of
 from evener.operators.schedules import SCHEDULES
+from evener.programs import Program
+from shared_programs import Around, Functions, Spread, parameters_for, programs
+from test_native import Everything
+from test_native_loops import Bounded, EdgesThroughout, Gathered, Nested, OverEdges
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("numba_cuda") is None,
-    reason="numba-cuda is not installed (extras cu12, cu13)",
+    reason="numba-cuda is not installed (extras test, cu12, cu13)",
 )
 
 WHOLE = ev.generate.rmat(5, 4, weights=(1, 9), seed=1)  # undirected, integer weights
@@ -40,6 +57,8 @@ CASES = {
     BFS: (WHOLE, {"source": 0}),
     BoundedBFS: (WHOLE, {"source": 0}),
     SSSP: (WHOLE, {"source": 0}),
+    NarrowSSSP: (WHOLE, {"source": 0}),
+    CutoffSSSP: (WHOLE, {"source": 0}),
     TargetSSSP: (REAL, {"source": 0}),
     Parents: (WHOLE, {"source": 0, "found": ONES}),
     LevelParents: (REAL, {"source": 0, "found": np.zeros(4)}),
@@ -47,8 +66,11 @@ CASES = {
     PageRank: (WHOLE, {}),
     DanglingPageRank: (REAL, {}),
     DanglingPageRank32: (REAL, {}),
+    PageRank32: (WHOLE, {}),
     PersonalPageRank: (WHOLE, {}),
+    PersonalPageRank32: (REAL, {}),
     WeightedPageRank: (WHOLE, {}),
+    WeightedPageRank32: (REAL, {}),
     Components: (WHOLE, {}),
     DirectedComponents: (REAL, {}),
     Betweenness: (WHOLE, {"sources": np.array([0, 1])}),
@@ -59,10 +81,25 @@ CASES = {
 }
 # Between them these have every operator that a schedule changes.
 FEW = [BFS, SSSP, PageRank, Betweenness, Components]
+QUICK = [BFS, SSSP, PageRank, Components]  # betweenness takes as long to compile as all of them
+# And these every stage and loop that no algorithm has.
+STAGES = [OverEdges, Bounded, Spread]
+MORE_STAGES = [Everything, EdgesThroughout, Nested, Gathered, Around, *programs()]
+LONG = [DirectedBetweenness]  # takes long, and differs from its like in one direction of edges
+NAMED = [name for name in SCHEDULES if ":" not in name and name != "dynamic"]
+
+
+@pytest.fixture(autouse=True)
+def _without_nvrtc(monkeypatch):
+    """NVRTC would be asked for nothing but the capabilities it knows, and is 90 MB to install."""
+    compiler = importlib.import_module("evener.device.cuda")._import_compiler()
+    assert compiler
+    monkeypatch.setattr("numba.cuda.cudadrv.nvrtc.get_supported_ccs", lambda: [(8, 0), (9, 0)])
+    monkeypatch.setattr("numba.cuda.cuda_paths._get_nvrtc_path", lambda: None)
 
 
 def ptx(program, schedule="auto", direction="auto", capability=(9, 0)):
-    graph, parameters = CASES[program]
+    graph, parameters = CASES.get(program) or (WHOLE, parameters_for(program, WHOLE))
     job = set_up(program, graph, parameters, lazy=True)
     text = gpu.ptx_of(job, direction, schedule, capability)
     assert text.count(".visible .entry") == 1
@@ -70,15 +107,36 @@ def ptx(program, schedule="auto", direction="auto", capability=(9, 0)):
     return text
 
 
-@pytest.mark.parametrize("program", CASES, ids=lambda p: p.__name__)
+def test_no_program_is_forgotten():
+    found = set()
+    for module in pkgutil.iter_modules(evener.algorithms.__path__):
+        of_module = vars(importlib.import_module(f"evener.algorithms.{module.name}")).values()
+        found |= {p for p in of_module if isinstance(p, type) and issubclass(p, Program)}
+    assert found - {Program} == set(CASES)
+
+
+@pytest.mark.parametrize(
+    "program", [p for p in (*CASES, *STAGES) if p not in LONG], ids=lambda p: p.__name__
+)
 def test_every_program(program):
     text = ptx(program)
     assert "barrier" in text or "bar.sync" in text
     assert "\n\tcall" not in text, "something was not inlined"
 
 
-@pytest.mark.parametrize("schedule", [name for name in SCHEDULES if ":" not in name])
-@pytest.mark.parametrize("program", FEW, ids=lambda p: p.__name__)
+def test_functions_of_numpy():
+    """They compile in functors; a GPU checks what they do (tests/gpu)."""
+    ptx(Functions)
+
+    def kernel(a):
+        a[0] = np.gcd(a[1], a[2])
+
+    with pytest.raises(ev.DeviceError, match=r"there is no numpy\.gcd on a GPU"):
+        device.compile_ptx(kernel, ("int64[]",), (9, 0), 1)
+
+
+@pytest.mark.parametrize("schedule", NAMED)
+@pytest.mark.parametrize("program", QUICK, ids=lambda p: p.__name__)
 def test_every_schedule(program, schedule):
     ptx(program, schedule)
 
@@ -88,8 +146,9 @@ def test_directions(direction):
     ptx(BFS, direction=direction)
 
 
-def test_an_older_gpu():
-    ptx(BFS, capability=(8, 0))
+@pytest.mark.parametrize("program", [BFS, PageRank], ids=lambda p: p.__name__)
+def test_an_older_gpu(program):
+    ptx(program, capability=(8, 0))
 
 
 @pytest.mark.parametrize("hub", [False, True])
@@ -120,7 +179,7 @@ def ptx_of_parts(program, hub):
 @pytest.mark.slow
 @pytest.mark.parametrize("capability", [(8, 0), (9, 0)])
 @pytest.mark.parametrize("schedule", SCHEDULES)
-@pytest.mark.parametrize("program", CASES, ids=lambda p: p.__name__)
+@pytest.mark.parametrize("program", [*CASES, *STAGES, *MORE_STAGES], ids=lambda p: p.__name__)
 def test_all(program, schedule, capability):
     ptx(program, schedule, capability=capability)
 

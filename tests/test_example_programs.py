@@ -1,9 +1,6 @@
 """The example programs: right answers on every device, and between them every stage and merge."""
 
-import importlib
 import math
-import sys
-from pathlib import Path
 
 import networkx as nx
 import numpy as np
@@ -12,29 +9,12 @@ import pytest
 import evener as ev
 import references
 from evener.engine.run import run
-from evener.programs import Program, stages
+from evener.programs import stages
 from evener.programs.fields import MERGES
+from shared_programs import NAMES, module, programs
 from test_algorithms import DEVICES, random_graph, weighted
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
-NAMES = [
-    "widest_path", "k_core", "k_hop", "personalised_heat", "path_counting",
-    "gather_apply_scatter", "vertex_centric",
-]  # fmt: skip
 on_devices = pytest.mark.parametrize("device", DEVICES)
-
-
-def module(name):
-    if str(EXAMPLES) not in sys.path:
-        sys.path.append(str(EXAMPLES))
-    return importlib.import_module(name)
-
-
-def programs():
-    for name in NAMES:
-        for found in vars(module(name)).values():
-            if isinstance(found, type) and issubclass(found, Program) and found is not Program:
-                yield found
 
 
 @pytest.mark.parametrize("name", NAMES)

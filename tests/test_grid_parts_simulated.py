@@ -12,13 +12,14 @@ from evener.engine.job import set_up
 from evener.engine.lower import NotLoweredError
 from evener.errors import DeviceError
 from grid_parts_simulator import simulate_parts
+from shared_programs import parameters_for, programs
 from test_cuda_compile import CASES
-from test_example_programs import programs
-from test_grid_simulated import GRAPHS, parameters_for, suits
+from test_grid_simulated import GRAPHS, suits
 from test_interpret import Gathered, Labels, Nearest, Paths, Plain, Scattered, Search, Slices
 from test_partitioned import Reset, Totals
 
 OWN = [Gathered, Labels, Nearest, Paths, Plain, Scattered, Search, Slices, Reset, Totals]
+PROGRAMS = [p for p in [*CASES, *OWN] if not p.__name__.endswith("32")]  # the same text
 DIRECTIONS = ("auto", "push", "pull")
 PARTITIONS = ("random", "static", "random:shares=9/0/1")
 
@@ -34,16 +35,18 @@ def check(program, graph, k, partition="random", direction="auto", **options):
         declared = program.declaration.fields[name]
         if declared.merge == "any" or (declared.dtype is ev.VERTEX and declared.merge is None):
             continue  # any of several is right
+        if name == "rounds":
+            continue  # how many it takes depends on who comes first
         np.testing.assert_allclose(
             have.fields[name], array, rtol=1e-5, atol=1e-9, err_msg=f"{name} {k} {direction}"
         )
     return have
 
 
-@pytest.mark.parametrize("program", [*CASES, *OWN], ids=lambda p: p.__name__)
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
 def test_programs(program):
     """Each program on a few of all combinations."""
-    at = [*CASES, *OWN].index(program)
+    at = PROGRAMS.index(program)
     for i, name in enumerate(("rmat", "directed", "loop")):
         graph = GRAPHS[name]
         if suits(program, graph):
@@ -59,7 +62,7 @@ def test_programs(program):
 @pytest.mark.slow
 @pytest.mark.parametrize("direction", DIRECTIONS)
 @pytest.mark.parametrize("graph", GRAPHS)
-@pytest.mark.parametrize("program", [*CASES, *OWN], ids=lambda p: p.__name__)
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
 def test_all(program, graph, direction):
     if suits(program, GRAPHS[graph]):
         for k in (1, 2, 3):

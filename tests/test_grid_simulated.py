@@ -8,13 +8,27 @@ import numpy as np
 import pytest
 
 import evener as ev
+from evener.algorithms.betweenness import Betweenness
+from evener.engine import gpu
 from evener.engine.interpret import interpret
 from evener.engine.job import set_up
-from evener.engine.lower import NotLoweredError
+from evener.operators.grid.advance import SLACK
 from evener.operators.schedules import SCHEDULES
-from grid_simulator import simulate
+from grid_simulator import THREADS, simulate
+from shared_programs import (
+    Around,
+    Neighbours,
+    Outwards,
+    Spread,
+    between_layers,
+    parameters_for,
+    programs,
+)
 from test_cuda_compile import CASES, FEW
-from test_example_programs import programs
+from test_native import Everything
+from test_native_loops import Bounded, EdgesThroughout, Gathered, Nested, OverEdges
+
+SIMULATED = [p for p in CASES if not p.__name__.endswith("32")]  # the same text as without
 
 star = np.arange(1, 401)
 GRAPHS = {
@@ -32,18 +46,6 @@ GRAPHS = {
         (1 + np.arange(90) % 5).astype(np.int32), num_vertices=64,
     ),
 }  # fmt: skip
-
-
-def parameters_for(program, graph):
-    n = graph.num_vertices
-    ones = np.ones(n)
-    known = {
-        "source": 0, "found": np.zeros(n), "initial": ones * np.arange(n), "held": np.array([0]),
-        "sources": np.arange(min(2, n)), "seeds": np.array([0]), "target": 5, "max_iterations": 3,
-    }  # fmt: skip
-    d = program.declaration
-    asked = {*d.start_parameters, *d.params}
-    return {name: value for name, value in known.items() if name in asked}
 
 
 def assert_simulated(program, graph, schedule="auto", direction="auto", **parameters):
@@ -67,7 +69,7 @@ def suits(program, graph):
 
 
 @pytest.mark.parametrize("graph", GRAPHS)
-@pytest.mark.parametrize("program", CASES, ids=lambda p: p.__name__)
+@pytest.mark.parametrize("program", SIMULATED, ids=lambda p: p.__name__)
 def test_programs(program, graph):
     if suits(program, GRAPHS[graph]):
         assert_simulated(program, GRAPHS[graph])
@@ -82,7 +84,7 @@ def test_schedules(program, schedule):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("schedule", SCHEDULES)
-@pytest.mark.parametrize("program", CASES, ids=lambda p: p.__name__)
+@pytest.mark.parametrize("program", SIMULATED, ids=lambda p: p.__name__)
 def test_all_schedules(program, schedule):
     for graph in GRAPHS.values():
         if suits(program, graph):
@@ -101,10 +103,7 @@ def test_directions(name, graph, direction):
 @pytest.mark.parametrize("program", list(programs()), ids=lambda p: p.__name__)
 def test_example_programs(program):
     for name in ("rmat", "grid"):
-        try:
-            assert_simulated(program, GRAPHS[name])
-        except NotLoweredError as error:
-            pytest.skip(str(error))
+        assert_simulated(program, GRAPHS[name])
 
 
 @pytest.mark.parametrize("graph", ["rmat", "long lists", "directed", "isolated"])
@@ -114,3 +113,66 @@ def test_vertices_in_the_order_of_degrees(name, graph, monkeypatch):
     monkeypatch.setattr("evener.engine.gpu_memory.RELABEL_SKEW", 0)
     (program,) = (p for p in CASES if p.__name__ == name)
     assert_simulated(program, GRAPHS[graph])
+
+
+# ---- loops, orders and edges as the tests of the CPU have them -----------------------------------
+
+SMALL = {
+    "one vertex": GRAPHS["one vertex"],
+    "loop": GRAPHS["loop"],
+    "rmat": GRAPHS["rmat"],
+    "directed": GRAPHS["directed"],
+}
+
+
+@pytest.mark.parametrize("graph", SMALL)
+@pytest.mark.parametrize(
+    "program",
+    [Everything, OverEdges, EdgesThroughout, Bounded, Nested, Gathered, Neighbours, Outwards, Around],
+    ids=lambda p: p.__name__,
+)  # fmt: skip
+def test_loops(program, graph):
+    given = {"delta": 1.0} if program is Bounded else {}
+    assert_simulated(program, SMALL[graph], **given)
+
+
+@pytest.mark.parametrize("options", [{"limit": 2}, {"limit": 0}, {"horizon": 9.0}], ids=str)
+def test_ordered_loops_with_bounds(options):
+    assert_simulated(Bounded, SMALL["rmat"], delta=1.0, **options)
+
+
+RECORDING = [Everything, OverEdges, EdgesThroughout, Bounded, Nested, Betweenness]
+
+
+@pytest.mark.parametrize("program", RECORDING, ids=lambda p: p.__name__)
+def test_kernels_that_return_for_more_room(program):
+    """They go on where they were: what is found and counted is the same, wherever they returned."""
+    graph = ev.generate.rmat(4, 3, weights=(1, 9), seed=1)
+    given = {**parameters_for(program, graph), **({"delta": 1.0} if program is Bounded else {})}
+    want = simulate(program, graph, "auto", "auto", **given)
+    launches = set()
+    for room in (1, 2, 5, 11, 30):
+        have = simulate(program, graph, "auto", "auto", room, **given)
+        launches.add(have.launches)
+        for name in want.fields:
+            np.testing.assert_allclose(have.fields[name], want.fields[name], err_msg=name)
+        assert have.scalars == want.scalars
+        assert have.stats == want.stats
+        rows = [[dict(row, seconds=0) for row in job.make_trace()] for job in (have, want)]
+        assert rows[0] == rows[1]
+    assert len(launches) > 1
+
+
+@pytest.mark.parametrize("schedule", [name for name in SCHEDULES if ":" not in name])
+def test_schedules_of_edges(schedule):
+    assert_simulated(OverEdges, SMALL["rmat"], schedule)
+
+
+@pytest.mark.parametrize("more", [-500, 1, 70])
+def test_queues_that_are_nearly_full(more, monkeypatch):
+    """With room for every vertex once and some twice, none is written beyond the end."""
+    graph = between_layers(30)
+    room = graph.num_vertices + SLACK * THREADS // 32 + more
+    assert room < graph.num_edges / 2
+    monkeypatch.setattr(gpu, "_queue_length", lambda *_: max(graph.num_vertices, room))
+    assert_simulated(Spread, graph)

@@ -17,13 +17,15 @@ from evener.algorithms.sswp import SSWP
 from evener.engine.interpret import interpret
 from evener.engine.job import set_up
 from grid_parts_simulator import simulate_hybrid
+from shared_programs import parameters_for
 from test_cuda_compile import CASES
-from test_grid_simulated import GRAPHS, parameters_for, suits
+from test_grid_simulated import GRAPHS, suits
 from test_interpret import Labels, Paths, Scattered
 from test_partitioned import Reset, Totals
 
 FEW = [BFS, SSSP, SSWP, PageRank, DanglingPageRank, Components, Betweenness]
 OWN = [Labels, Paths, Scattered, Reset, Totals]
+PROGRAMS = [p for p in [*CASES, *OWN] if not p.__name__.endswith("32")]  # the same text
 SETS = [["cpu", "cuda"], ["cuda", "cpu", "cpu"], ["cuda", "cpu", "cuda"]]
 
 
@@ -36,6 +38,8 @@ def check(program, graph, kinds, direction="auto", partition="random"):
         declared = program.declaration.fields[name]
         if declared.merge == "any" or (declared.dtype is ev.VERTEX and declared.merge is None):
             continue  # any of several is right
+        if name == "rounds":
+            continue  # how many it takes depends on who comes first
         np.testing.assert_allclose(
             have.fields[name], array, rtol=1e-5, atol=1e-9, err_msg=f"{name} {kinds} {direction}"
         )
@@ -51,7 +55,7 @@ def test_programs(program):
 @pytest.mark.slow
 @pytest.mark.parametrize("direction", ["auto", "push", "pull"])
 @pytest.mark.parametrize("graph", ["rmat", "grid", "directed", "loop", "one vertex"])
-@pytest.mark.parametrize("program", [*CASES, *OWN], ids=lambda p: p.__name__)
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
 def test_all(program, graph, direction):
     from evener.engine.lower import NotLoweredError
 

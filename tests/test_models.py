@@ -13,8 +13,8 @@ from evener.programs import Field, Param, functor
 from evener.programs.gas import GasProgram
 from evener.programs.stages import gather
 from evener.programs.vertex import VertexProgram
+from shared_programs import Around, Neighbours, Outwards, module
 from test_algorithms import random_graph, weighted
-from test_example_programs import module
 
 DEVICES = ["python", "python+python", "cpu:1", "cpu:2"]
 on_devices = pytest.mark.parametrize("device", DEVICES)
@@ -59,30 +59,6 @@ def test_ranks(device, model):
     rank = run(module(model).Rank, graph, device=device).rank
     expected = ev.pagerank(graph, tol=1e-12, max_iterations=500, device="python").rank
     np.testing.assert_allclose(rank, expected, atol=1e-9)
-
-
-class Neighbours(GasProgram):
-    """What comes in, goes out, or both, with weights."""
-
-    total = Field(int64)
-    max_supersteps = 1
-
-    @functor
-    def gather(src, dst, edge, s):
-        return (s.id[src] + 1) * s.weight[edge] + 1000 * s.id[dst]
-
-    @functor
-    def apply(v, total, s):
-        s.total[v] = total
-        return True
-
-
-class Outwards(Neighbours):
-    along = "out"
-
-
-class Around(Neighbours):
-    along = "both"
 
 
 class AroundByFunctor(Neighbours):

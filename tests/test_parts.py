@@ -18,7 +18,7 @@ from evener.engine.partitioners import partition as assign
 from evener.errors import DeviceError
 from evener.operators.policies import EVERY, policy_of
 from graphs import DEGENERATE
-from test_example_programs import module
+from shared_programs import module
 from test_interpret import (
     Frontiers,
     Gathered,

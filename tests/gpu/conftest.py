@@ -7,6 +7,8 @@ import pytest
 
 from evener.device import cuda
 
+collect_ignore = ["sanitize.py"]  # a script
+
 sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
 

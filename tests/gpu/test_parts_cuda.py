@@ -9,7 +9,7 @@ import warnings
 
 import numpy as np
 import pytest
-from test_cuda import ALGORITHMS, random_graph, star_and_more, with_weights
+from cases import ALGORITHMS, random_graph, star_and_more, weighted
 
 import evener as ev
 from evener.errors import DeviceError
@@ -87,7 +87,7 @@ def test_degenerate_graphs(algorithm):
         for directed in (True, False):
             graph = make(directed=directed)
             if graph.labels.dtype.kind in "iu":
-                check(algorithm, name, with_weights(graph), k=(2, 3, 8, "hybrid", "more")[i % 5])
+                check(algorithm, name, weighted(graph), k=(2, 3, 8, "hybrid", "more")[i % 5])
 
 
 @pytest.mark.parametrize("direction", ["push", "pull"])

@@ -145,9 +145,8 @@ def save_bytes(name: str, content: bytes) -> None:
 @functools.cache
 def _atomics() -> str:
     """Hash the module that tells Numba how to write atomics: no bytecode shows a change there."""
-    from evener.device import cpu_atomic, cpu_types
-
-    texts = [Path(str(module.__file__)).read_bytes() for module in (cpu_atomic, cpu_types)]
+    here = Path(__file__).parent
+    texts = [(here / name).read_bytes() for name in ("cpu_atomic.py", "cpu_types.py")]
     return hashlib.sha256(b"".join(texts)).hexdigest()
 
 
@@ -187,6 +186,12 @@ class DiskCache:
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         """Return the compiled result for a signature, or None when it must be compiled."""
+        found = self._load(signature, target_context)
+        if found is None:
+            from evener.device import cpu_atomic  # noqa: F401  it registers with Numba
+        return found
+
+    def _load(self, signature: Any, target_context: Any) -> Any:
         if not self._enabled or _takes_functions(signature):
             return None
         import pickle

@@ -54,8 +54,7 @@ class Compiled:
 
     def compile_for(self, *examples: Any) -> None:
         """Compile for arguments of these types, or find that in the cache, without calling."""
-        dispatcher = self.dispatcher  # our own types are registered with the first one
-        dispatcher.compile(tuple(map(self.type_of, examples)))
+        self.dispatcher.compile(tuple(map(self.type_of, examples)))
 
     def find_for(self, *examples: Any) -> bool:
         """Whether code for arguments of these types is in memory, or was found in the cache."""
@@ -79,7 +78,7 @@ class Compiled:
         """The dtype that the function returns for arguments of these types."""
         from numba.np.numpy_support import as_dtype
 
-        dispatcher = self.dispatcher  # our own types are registered with the first one
+        dispatcher = self.dispatcher
         signature = tuple(map(self.type_of, examples))
         dispatcher.compile(signature)
         return as_dtype(dispatcher.overloads[signature].signature.return_type)
@@ -126,6 +125,7 @@ def _make_dispatcher(function: Callable[..., Any], options: dict[str, Any]) -> A
 
 
 def _make_inner(function: Callable[..., Any], options: dict[str, Any]) -> Any:
+    from evener.device import cpu_atomic  # noqa: F401  it registers with Numba
     from evener.device.cpu_inner import InnerCompiler
 
     without = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
@@ -135,7 +135,9 @@ def _make_inner(function: Callable[..., Any], options: dict[str, Any]) -> Any:
 def _jit(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     import numba
 
-    from evener.device import cpu_atomic, cpu_types  # noqa: F401  they register with Numba
+    # Instructions (`cpu_atomic`) are registered when something is compiled: that takes 30 ms, which
+    # code from the cache does without.
+    from evener.device import cpu_types  # noqa: F401  it registers with Numba
 
     # error_model: a division by zero gives inf or nan as in C, instead of a raise that costs a
     # branch; bounds are not checked for the same reason (NUMBA_BOUNDSCHECK=1 checks them).

@@ -163,7 +163,11 @@ def _import_compiler() -> Any:
         if removed:
             delattr(np, _REMOVED)
 
-    from evener.device import cuda_intrinsics, cuda_serial  # they register with numba-cuda
+    from evener.device import (  # they register with numba-cuda
+        cuda_intrinsics,
+        cuda_serial,
+        cuda_ufuncs,  # noqa: F401
+    )
 
     def type_of(described: Any) -> Any:
         if isinstance(described, tuple):
@@ -215,7 +219,7 @@ def _versions() -> str:
     """All that decides what the compiler makes of a function, besides the function."""
     texts = [
         Path(__file__).with_name(name).read_bytes()
-        for name in ("cuda.py", "cuda_intrinsics.py", "cuda_serial.py")
+        for name in ("cuda.py", "cuda_intrinsics.py", "cuda_serial.py", "cuda_ufuncs.py")
     ]
     packages = [importlib.metadata.version(name) for name in ("numba-cuda", "numba", "llvmlite")]
     text = hashlib.sha256(b"".join(texts)).hexdigest()
@@ -373,6 +377,13 @@ def download(address: int, nbytes: int) -> np.ndarray:
     cuda.runtime.memcpyAsync(array.ctypes.data, address, nbytes, kind, stream.ptr)
     stream.synchronize()
     return array
+
+
+def copy(address: int, source: int, nbytes: int) -> None:
+    """Copy within the current GPU, in the order of its stream."""
+    cuda = library().cuda
+    kind = cuda.runtime.memcpyDeviceToDevice
+    cuda.runtime.memcpyAsync(address, source, nbytes, kind, cuda.get_current_stream().ptr)
 
 
 def clear(address: int, nbytes: int) -> None:

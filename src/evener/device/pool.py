@@ -19,6 +19,7 @@ from evener.device.compile import compiled
 from evener.device.sync import give_way, load
 
 LOOKS = 5000  # that a lingering thread takes, giving way after each: two to four milliseconds
+OFTEN = 8  # calls after which a process counts as one that goes on calling
 
 
 @compiled(allocates=False)
@@ -38,12 +39,16 @@ class Pool:
         self._lock = threading.Lock()
         self._waiting: queue.SimpleQueue[tuple[Any, ...]] = queue.SimpleQueue()
         self._posted = np.zeros(1, np.int64)  # changes whenever there is new work
-        self._started = self._free = 0
+        self._started = self._free = self._calls = 0
+        self._lingers = False
 
     def submit(self, calls: list[tuple[Callable[..., Any], tuple[Any, ...]]]) -> list[Future[Any]]:
         """Begin these calls, each on a thread of its own while there are so many."""
         futures: list[Future[Any]] = [Future() for _ in calls]
         with self._lock:
+            self._calls += 1
+            if self._calls == OFTEN:
+                threading.Thread(target=self._learn_to_linger, name="evener-compiles").start()
             self._posted += 1
             self._free -= len(calls)
             for _ in range(min(-self._free, self.most - self._started)):
@@ -56,8 +61,12 @@ class Pool:
             self._waiting.put((future, number, *call))
         return futures
 
+    def _learn_to_linger(self) -> None:
+        """Compile, or find compiled: on a thread of its own, so that nobody waits for it."""
+        linger.compile_for(self._posted, 0)
+        self._lingers = True
+
     def _serve(self) -> None:
-        served = 0
         while True:
             future, number, function, arguments = self._waiting.get()
             seen = int(self._posted[0])
@@ -71,10 +80,7 @@ class Pool:
                 self._done()
                 future.set_result(result)
             del future, function, arguments, result  # or they would live until the next call
-            served += 1
-            # The first of several leaves a core to the caller; and a process that calls once is
-            # spared the compiling.
-            if number > 0 and served > 1:
+            if number > 0 and self._lingers:  # the first of several leaves a core to the caller
                 linger(self._posted, seen)
 
     def _done(self) -> None:

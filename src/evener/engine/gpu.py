@@ -1,8 +1,8 @@
 """The device ``cuda``: a program's whole loop as one kernel that stays on the GPU.
 
 The host uploads the graph once, the fields for each run, starts the kernel, and looks now and then
-whether it has ended or the user wants it to. A run whose recorded frontiers outgrow their room
-starts again with more.
+whether it has ended or the user wants it to. A kernel whose recorded frontiers outgrow their room
+returns, and goes on from there with more.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from evener.engine import gpu_memory as memory
 from evener.engine.check_functors import check_functors, total_dtype
 from evener.engine.job import Job, field_dtype
 from evener.engine.lower import pulls
-from evener.engine.lower_grid import MORE_ROOM, TOO_MANY, lower_grid
+from evener.engine.lower_grid import SIGNATURE, lower_grid
+from evener.engine.lower_resume import MORE_ROOM, SAVED_WORDS
 from evener.engine.native import OFFERED, _examples, _functors
 from evener.errors import DeviceError, MemoryBudgetError
 from evener.operators.frontier import ALL
@@ -39,7 +40,14 @@ from evener.operators.grid.frontier import (
 )
 from evener.operators.grid.gather import GATHER_PIECE
 from evener.operators.grid.nearest import SHARED_WORDS
-from evener.operators.grid.record import FUSED, STATUS, TRACE_WORDS, VISITED
+from evener.operators.grid.record import (
+    FUSED,
+    NEEDED,
+    RECORDED,
+    STATUS,
+    TRACE_WORDS,
+    VISITED,
+)
 from evener.operators.schedules import SCHEDULES, merge_path
 from evener.operators.schedules.common import PIECE, PIECE_WORDS, room_for_pieces
 from evener.programs.fields import neutral
@@ -53,6 +61,9 @@ FEW_ROWS = 64  # of the trace, fetched with the rest of what the host must know
 BLOCKS_FOR_ALL, BLOCKS_FOR_FRONTIERS = 2, 1
 MAX_BLOCKS = 1024  # room for the partial results of so many
 MAX_WARPS = MAX_BLOCKS * BLOCK // WARP
+# Room for vertices that are twice in a queue, as a part of all vertices and besides: with less, all
+# would be culled exactly sooner (`evener.operators.grid.advance.limit_of`).
+TWICE, TWICE_BESIDES = 4, 1 << 19
 
 
 class _Plan(NamedTuple):
@@ -65,8 +76,12 @@ class _Plan(NamedTuple):
     stored: tuple[bool, ...]  # whether it stores them
     copied: tuple[str, ...]  # fields that have a second copy
     pulls: bool
-    ordered: bool
+    ordered: bool  # has loops in the order of fused buckets
+    orders: int  # loops with a superstep for each bucket
     replays: bool
+    edges: bool  # has frontiers of edges
+    both: bool  # gathers along both directions of a directed graph
+    twice: bool  # a vertex may be twice in a frontier
     degree: bool
     sums: bool  # of degrees, for the schedule merge_path
     blocks_each: int  # on a multiprocessor
@@ -83,6 +98,8 @@ class _Launch(NamedTuple):
     told: int  # where what the kernel tells begins there: scalars, then the trace
     partials: tuple[device.Span, ...]
     at: memory.OnDevice
+    room: int  # for recorded vertices
+    record: tuple[device.Span, ...]
 
 
 def execute(
@@ -98,18 +115,11 @@ def execute(
     with device.on(ordinal):
         began = time.perf_counter()
         plan = _plan(job, direction, schedule, ordinal)
-        room = job.graph.num_vertices + 1
-        while True:
-            _check_memory(job, plan, room, ordinal)
-            launch = _launch(job, plan, room, ordinal)
-            job.stats["compile_seconds"] = time.perf_counter() - began
-            ended = _run(job, launch, device_arrays)
-            if ended == MORE_ROOM:
-                room *= 4
-            elif ended == TOO_MANY:
-                plan = _plan(job, direction, schedule, ordinal, exact=True)
-            else:
-                break
+        room = _first_room(job, plan)
+        _check_memory(job, plan, room, ordinal)
+        launch = _launch(job, plan, room, ordinal)
+        job.stats["compile_seconds"] = time.perf_counter() - began
+        _run(job, plan, launch, ordinal, device_arrays)
     chosen = "dynamic" if schedule == "auto" else schedule
     blocks, was_cached = launch.kernel.blocks, launch.kernel.was_cached
     job.stats["blocks"] = blocks
@@ -127,7 +137,7 @@ def ptx_of(job: Job, direction: str, schedule: str, capability: tuple[int, int])
     """The PTX of a job's kernel; no GPU is needed."""
     _reset_scalars(job)
     plan = _plan(job, direction, schedule)
-    arguments, _ = _arguments(memory.HostMemory(), job, plan, job.graph.num_vertices + 1)
+    arguments, _ = _arguments(memory.HostMemory(), job, plan, _first_room(job, plan))
     described = device.describe(arguments)
     return device.compile_ptx(plan.kernel, described, capability, plan.blocks_each)
 
@@ -145,8 +155,8 @@ _plans: dict[Any, _Plan] = {}
 
 
 def _plan(
-    job: Job, direction: str, schedule: str, ordinal: int | None = None, exact: bool = False
-) -> _Plan:
+    job: Job, direction: str, schedule: str, ordinal: int | None = None
+) -> _Plan:  # fmt: skip
     if schedule != "auto" and schedule not in SCHEDULES:
         known = ", ".join(map(repr, SCHEDULES))
         raise DeviceError(f"there is no schedule {schedule!r}; there are 'auto', {known}.")
@@ -158,9 +168,12 @@ def _plan(
     if relabels and ordinal is not None and not memory.is_kept(graph, "by degree", ordinal):
         relabels = memory.bytes_to_relabel(graph) < device.free_memory() // 2
     dtypes = tuple(array.dtype for array in arrays)
-    key = (job.program, direction, schedule, exact, relabels, dtypes)
+    both = graph.directed and any(
+        isinstance(stage, Gather) and stage.along == "both" for stage in walk(job.declaration.loop)
+    )
+    key = (job.program, direction, schedule, relabels, both, dtypes)
     if key not in _plans:
-        _plans[key] = _make_plan(job, direction, schedule, exact, relabels, key)
+        _plans[key] = _make_plan(job, direction, schedule, relabels, key)
     return _plans[key]
 
 
@@ -178,12 +191,12 @@ def _only_gathers(job: Job) -> bool:
 
 
 def _make_plan(
-    job: Job, direction: str, schedule: str, exact: bool, relabels: bool, key: Any
-) -> _Plan:
+    job: Job, direction: str, schedule: str, relabels: bool, key: Any
+) -> _Plan:  # fmt: skip
     d = job.declaration
     example = _example(job)
     state = state_type((*d.fields, *d.params, *d.scalars, *OFFERED))
-    kernel = lower_grid(job, direction, state, schedule, exact, relabels)
+    kernel = lower_grid(job, direction, state, schedule, relabels)
     totals = []
     for number, stage in enumerate(kernel.gathers):
         dtype = total_dtype(d, _functors(job, kernel), stage, *_examples(example))
@@ -198,6 +211,7 @@ def _make_plan(
     exec(compile(kernel.text, file, "exec"), scope)
     scope["worker"] = device.inlined(scope["worker"])
     stages = list(walk(d.loop))
+    orders = sum(isinstance(stage, Repeat) and stage.order is not None for stage in stages)
     return _Plan(
         key,
         scope["kernel"],
@@ -206,8 +220,12 @@ def _make_plan(
         tuple(number in kernel.totals for number in range(len(totals))),
         tuple(kernel.copied),
         pulls(d, direction),
-        any(isinstance(stage, Repeat) and stage.order is not None for stage in stages),
+        orders > kernel.orders,
+        kernel.orders,
         any(isinstance(stage, Backwards) for stage in stages),
+        kernel.has_edges,
+        kernel.has_both,
+        kernel.is_inexact,
         any("degree" in found.offered for found in d.accesses.values()),
         schedule == "merge_path",
         BLOCKS_FOR_FRONTIERS if any(map(_takes_frontier, stages)) else BLOCKS_FOR_ALL,
@@ -249,17 +267,28 @@ def _check_memory(job: Job, plan: _Plan, room: int, ordinal: int) -> None:
     n, m, width = graph.num_vertices, graph.num_edges, graph._indices.dtype.itemsize
     needed = sum(array.nbytes for array in job.fields.values())
     needed += (
-        n * (2 * width + 4)
+        2 * width * _queue_length(plan, n, m)
+        + 4 * n
         + n // 2
         + sum(t.itemsize * n for t, s in zip(plan.dtypes, plan.stored, strict=True) if s)
     )
     needed += _pieces(plan, m) * 8 * (PIECE_WORDS + len(plan.dtypes))
     needed += sum(job.fields[name].nbytes for name in plan.copied)
     needed += plan.ordered * n * (2 * width + 4) + plan.replays * (room * (width + 8) + n * width)
+    needed += plan.orders * n * (2 * width + 8)
+    if plan.edges:
+        edge = graph._indptr.dtype.itemsize
+        needed += (2 + plan.replays) * m * (width + edge) + plan.replays * room * (edge + 1)
+    if plan.both and not memory.is_kept(graph, "both", ordinal):
+        needed += 2 * graph.nbytes
     parts = [graph, *([graph.transpose()] if plan.pulls and graph.directed else [])]
     needed += sum(part.nbytes for part in parts if not memory.is_kept(part, memory.ROWS, ordinal))
     if plan.relabels and not memory.is_kept(graph, "by degree", ordinal):
         needed += memory.bytes_to_relabel(graph)
+    _require_free(job, needed)
+
+
+def _require_free(job: Job, needed: int) -> None:
     free = device.free_memory()
     if needed > free:
         raise MemoryBudgetError(
@@ -278,38 +307,51 @@ def _arguments(
     if plan.relabels:
         at = memory.place_by_degree(library, graph)
     else:
-        at = memory.place_graph(library, graph, plan.pulls, plan.degree)
+        at = memory.place_graph(library, graph, plan.pulls, plan.degree, plan.both)
     ids = at.rows[1].dtype
     has_bits = plan.pulls and any(isinstance(stage, Advance) for stage in walk(d.loop))
     words = (n + 31) // 32 if has_bits else 1
     pieces = _pieces(plan, m)
     sums = merge_path.scratch_words(n, MAX_WARPS) if plan.sums else 0
-    infos, queue = scratch(10 * INFO_WORDS, np.int64), scratch(n, ids)  # given, one after the other
+    entries = _queue_length(plan, n, m)
+    # Given, one after the other.
+    infos, queue = scratch(10 * INFO_WORDS, np.int64), scratch(entries, ids)
     far = n if plan.ordered else 1
-    kept = n if plan.replays else 1
-    sync = cleared(SYNC_WORDS, np.uint32)
+    kept, recorded = (n, room) if plan.replays else (1, 1)
+    replayed_edges = recorded if plan.edges and plan.replays else 0
+    sync = room_for.told(SYNC_WORDS, np.uint32)
     works = cleared(TURNS * WORK_WORDS, np.int64)
     marks = cleared(n, np.uint32)
     bits = [cleared(words, np.uint32) for _ in range(4)]
     shared, in_far = cleared(SHARED_WORDS, np.int64), cleared(far, np.uint32)
-    bounds = cleared(room + 1 if plan.replays else 2, np.int64)
+    saves = cleared(SAVED_WORDS if plan.replays else 1, np.int64)
     nothing = cleared(1, np.int32)
+    edge_rooms = _edge_rooms(room_for, plan, m, ids, at.rows[0].dtype) if plan.edges else (nothing,)
+    waiting = _waiting_rooms(room_for, plan, n, ids) if plan.orders else (nothing,)
+    # The last ones, in this order: it is what the host looks at.
     partials = tuple(
-        cleared(MAX_BLOCKS, field_dtype(scalar.dtype, graph)) for scalar in d.scalars.values()
+        room_for.told(MAX_BLOCKS, field_dtype(scalar.dtype, graph)) for scalar in d.scalars.values()
     )
-    trace = cleared((TRACE_ROWS + 1) * TRACE_WORDS, np.int64)
+    trace = room_for.told((TRACE_ROWS + 1) * TRACE_WORDS, np.int64)
+    grows = room_for.record if plan.replays else scratch
+    record = (
+        grows(recorded, ids), grows(recorded + 1, np.int64),
+        grows(replayed_edges, at.rows[0].dtype), grows(replayed_edges, np.uint8),
+    )  # fmt: skip
     rows, columns = at.rows, at.columns
+    both: tuple[Any, ...] = at.both or ()
     if not d.uses_weights:  # one dtype of weights, hence one kernel, for all graphs
         rows, columns = (*rows[:2], nothing), (*columns[:2], nothing)
+        both = (*both[:2], nothing) if plan.both else ()
     arguments = (
         sync,
         (
             *rows, *columns, at.degrees if plan.degree else nothing,
-            at.order if plan.relabels else nothing,
+            at.order if plan.relabels else nothing, *both,
         ),
         tuple(room_for.field(field) for field in job.fields.values()),
         tuple(job.params.values()),
-        (queue, bits[0], scratch(n, ids), bits[1], scratch(kept, ids), bits[2], bits[3]),
+        (queue, bits[0], scratch(entries, ids), bits[1], scratch(kept, ids), bits[2], bits[3]),
         tuple(infos[first * INFO_WORDS : last * INFO_WORDS] for first, last in _POOLS),
         works,
         marks,
@@ -322,14 +364,45 @@ def _arguments(
         tuple(scratch(pieces, dtype) for dtype in plan.dtypes),
         tuple(scratch(n, job.fields[name].dtype) for name in plan.copied),
         (shared, scratch(far, ids), scratch(far, ids), in_far),
-        (scratch(room if plan.replays else 1, ids), bounds),
+        record,
+        edge_rooms,
+        waiting,
+        saves,
         trace,
     )  # fmt: skip
     return arguments, at
 
 
+def _queue_length(plan: _Plan, n: int, m: int) -> int:
+    """Entries of a queue."""
+    return max(n, min(m, n + n // TWICE + TWICE_BESIDES)) if plan.twice else n
+
+
+def _first_room(job: Job, plan: _Plan) -> int:
+    """How many recorded vertices a run begins with room for: what the last one needed."""
+    return memory.kept(job.graph).get(("room", plan.key), job.graph.num_vertices + 1)
+
+
+def _edge_rooms(room_for: Any, plan: _Plan, m: int, ids: Any, places: Any) -> tuple[Any, ...]:
+    """Two frontiers of edges, a third for `backwards`, and words for those outside and in it."""
+    scratch, infos = room_for.scratch, TURNS * INFO_WORDS
+    third = m if plan.replays else 1
+    fronts = tuple((scratch(size, ids), scratch(size, places)) for size in (m, m, third))
+    return (*fronts, room_for.cleared(infos, np.int64), room_for.cleared(infos, np.int64))
+
+
+def _waiting_rooms(room_for: Any, plan: _Plan, n: int, ids: Any) -> tuple[Any, ...]:
+    """For each loop in the order of buckets: two queues, their words, how near vertices wait."""
+    scratch, cleared, infos = room_for.scratch, room_for.cleared, TURNS * INFO_WORDS
+    return tuple(
+        (scratch(n, ids), scratch(n, ids), cleared(infos, np.int64), cleared(n, np.int64))
+        for _ in range(plan.orders)
+    )
+
+
 def _pieces(plan: _Plan, num_arcs: int) -> int:
     """How many pieces of long lists there is room for."""
+    num_arcs *= 1 + plan.both
     return room_for_pieces(num_arcs, GATHER_PIECE if plan.dtypes else PIECE)
 
 
@@ -358,6 +431,9 @@ def _fetched(array: Any) -> np.ndarray:
 # ---- running -----------------------------------------------------------------------------------
 
 
+_LOOKED_AT = ("sync", "partials", "record", "trace")
+
+
 def _launch(job: Job, plan: _Plan, room: int, ordinal: int) -> _Launch:
     """The launch of a kernel on this graph, made once."""
     launches = memory.kept(job.graph)
@@ -366,44 +442,46 @@ def _launch(job: Job, plan: _Plan, room: int, ordinal: int) -> _Launch:
         layout = memory.Layout()
         arguments, at = _arguments(layout, job, plan, room)
         kernel = _ready(job, plan, arguments, ordinal)
-        sync, partials, trace = arguments[0], arguments[9], arguments[-1]
+        sync, partials, record, trace = (arguments[SIGNATURE.index(name)] for name in _LOOKED_AT)
         told = partials[0].address if partials else trace.address
         cancel = sync.address + CANCEL * sync.dtype.itemsize
         packed = device.pack(arguments)
-        launches[key] = _Launch(kernel, packed, layout.sizes, cancel, told, partials, at)
+        launches[key] = _Launch(
+            kernel, packed, layout.sizes, cancel, told, partials, at, room, record
+        )
     return launches[key]
 
 
-def _run(job: Job, launch: _Launch, device_arrays: bool) -> int:
-    """Run a kernel; returns how it ended, and if that was well the job has all it found."""
-    library = device.library()
+def _run(
+    job: Job, plan: _Plan, launch: _Launch, ordinal: int, device_arrays: bool
+) -> None:  # fmt: skip
+    """Run a kernel; the job then has all that it found."""
     fixed = {name for name, field in job.declaration.fields.items() if field.replicated}
-    cleared = device.allocate(launch.sizes[memory.CLEARED])
-    scratch = device.allocate(launch.sizes[memory.SCRATCH])
-    device.clear(cleared.ptr, launch.sizes[memory.CLEARED])
+    regions = {region: device.allocate(size) for region, size in launch.sizes.items()}
+    for region, size in launch.sizes.items():
+        if region.startswith(memory.CLEARED):
+            device.clear(regions[region].ptr, size)
     pools, members = first_frontier(job, launch.at)
     given = np.concatenate([pools.view(np.uint8).ravel(), members.view(np.uint8)])
-    device.upload(scratch.ptr, given)
-    fields = memory.fill_fields(library, job.fields, launch.at, fixed)
-    packed = launch.packed
-    words = packed.words.copy()
-    words[packed.addresses[memory.CLEARED]] += cleared.ptr
-    words[packed.addresses[memory.SCRATCH]] += scratch.ptr
-    if fields:
-        words[packed.addresses[memory.FIELDS]] = [field.data.ptr for field in fields]
-    words[packed.values] = [device.bits_of(value) for value in job.params.values()]
-    seconds = launch.kernel.run(words, cleared.ptr + launch.cancel)
+    device.upload(regions[memory.SCRATCH].ptr, given)
+    if plan.replays:
+        bounds = launch.record[1]  # of which the first is 0
+        device.clear(regions[memory.RECORD].ptr + bounds.address, bounds.dtype.itemsize)
+    fields = memory.fill_fields(device.library(), job.fields, launch.at, fixed)
+    cleared, seconds = regions[memory.CLEARED].ptr, 0.0
     trace = launch.sizes[memory.CLEARED] - (TRACE_ROWS + 1) * TRACE_WORDS * 8
     few = trace + FEW_ROWS * TRACE_WORDS * 8
-    told = device.download(cleared.ptr + launch.told, few - launch.told)
-    head = told[trace - launch.told :].view(np.int64)
-    ended = int(head[STATUS])
-    if ended in (MORE_ROOM, TOO_MANY):
-        return ended
+    while True:
+        seconds += launch.kernel.run(_words(job, launch, regions, fields), cleared + launch.cancel)
+        told = device.download(cleared + launch.told, few - launch.told)
+        head = told[trace - launch.told :].view(np.int64)
+        if head[STATUS] != MORE_ROOM:
+            break
+        launch = _grow(job, plan, launch, regions, head, ordinal)
     kept = min(int(head[0]), TRACE_ROWS)
     table = head
     if kept >= FEW_ROWS:
-        table = device.download(cleared.ptr + trace, (kept + 1) * TRACE_WORDS * 8).view(np.int64)
+        table = device.download(cleared + trace, (kept + 1) * TRACE_WORDS * 8).view(np.int64)
     for name, partial in zip(job.declaration.scalars, launch.partials, strict=True):
         first = partial.address - launch.told
         job.scalars[name] = told[first : first + partial.dtype.itemsize].view(partial.dtype)[0]
@@ -411,7 +489,39 @@ def _run(job: Job, launch: _Launch, device_arrays: bool) -> int:
     found = memory.in_users_order(found, launch.at, fixed)
     job.fields = found if device_arrays else {name: f.get() for name, f in found.items()}
     _tell(job, head, table[: (kept + 1) * TRACE_WORDS], seconds)
-    return ended
+
+
+def _words(
+    job: Job, launch: _Launch, regions: dict[str, Any], fields: list[Any]
+) -> np.ndarray:  # fmt: skip
+    """The words of a launch, with the addresses of this run."""
+    packed = launch.packed
+    words = packed.words.copy()
+    for region, place in regions.items():
+        words[packed.addresses[region]] += place.ptr
+    if fields:
+        words[packed.addresses[memory.FIELDS]] = [field.data.ptr for field in fields]
+    words[packed.values] = [device.bits_of(value) for value in job.params.values()]
+    return words
+
+
+def _grow(
+    job: Job, plan: _Plan, launch: _Launch, regions: dict[str, Any], head: np.ndarray, ordinal: int
+) -> _Launch:
+    """A launch with more room for what is recorded, which moves there; all else stays in place."""
+    room = max(2 * launch.room, int(head[NEEDED]))
+    larger = _launch(job, plan, room, ordinal)
+    _require_free(job, larger.sizes[memory.RECORD])
+    place = device.allocate(larger.sizes[memory.RECORD])
+    was, supersteps = regions[memory.RECORD].ptr, int(head[RECORDED])
+    end = device.download(was + launch.record[1].address + 8 * supersteps, 8).view(np.int64)[0]
+    used = (end, supersteps + 1, end, supersteps)
+    for old, new, many in zip(launch.record, larger.record, used, strict=True):
+        length = min(many, old.size) * old.dtype.itemsize  # 0 where no edges are recorded
+        device.copy(place.ptr + new.address, was + old.address, length)
+    regions[memory.RECORD] = place
+    memory.kept(job.graph)["room", plan.key] = room
+    return larger
 
 
 def _tell(job: Job, head: np.ndarray, table: np.ndarray, seconds: float) -> None:

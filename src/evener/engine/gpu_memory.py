@@ -14,11 +14,12 @@ import numpy as np
 from evener.device import cuda as device
 from evener.engine.lazy import LazyArray
 from evener.engine.native import _unsigned
+from evener.engine.rooms import joined
 from evener.graph.csr import Graph
 from evener.graph.gpu import ROWS, kept
 
 ALIGNED = 256  # bytes at which an array may begin
-CLEARED, SCRATCH, FIELDS = "cleared", "scratch", "fields"
+CLEARED, SCRATCH, RECORD, FIELDS = "cleared", "scratch", "record", "fields"
 
 # Vertices are put in the order of their degrees where that pays for a gather over all of them: in
 # graphs that are large, and skewed, by the largest degree as a multiple of the mean.
@@ -35,6 +36,8 @@ class HostMemory:
         """An array of zeros."""
         return np.zeros(length, dtype)
 
+    told = record = cleared
+
     def scratch(self, length: int, dtype: Any) -> Any:
         """An array of anything."""
         return np.empty(length, dtype)
@@ -49,15 +52,23 @@ class Layout:
 
     def __init__(self) -> None:
         self.library = device.library()
-        self.sizes = {CLEARED: 0, SCRATCH: 0, FIELDS: 0}
+        self.sizes: dict[str, int] = {CLEARED: 0, SCRATCH: 0}
 
     def cleared(self, length: int, dtype: Any) -> device.Span:
         """An array of zeros."""
         return self._place(length, dtype, CLEARED)
 
+    def told(self, length: int, dtype: Any) -> device.Span:
+        """An array of zeros by which host and kernel tell each other something."""
+        return self._place(length, dtype, CLEARED)
+
     def scratch(self, length: int, dtype: Any) -> device.Span:
         """An array of anything."""
         return self._place(length, dtype, SCRATCH)
+
+    def record(self, length: int, dtype: Any) -> device.Span:
+        """An array of anything that may be moved to more room."""
+        return self._place(length, dtype, RECORD)
 
     def field(self, field: Any) -> device.Span:
         """A field, which is an array of its own in each run: it may be a result."""
@@ -65,7 +76,7 @@ class Layout:
 
     def _place(self, length: int, dtype: Any, region: str) -> device.Span:
         dtype = np.dtype(dtype)
-        first = -(-self.sizes[region] // ALIGNED) * ALIGNED
+        first = -(-self.sizes.get(region, 0) // ALIGNED) * ALIGNED
         self.sizes[region] = first + length * dtype.itemsize
         return device.Span(dtype, length, first, region)
 
@@ -79,6 +90,7 @@ class OnDevice(NamedTuple):
     rows: tuple[Any, Any, Any]  # row starts, neighbours, weights
     columns: tuple[Any, Any, Any]  # the same of the transpose
     degrees: Any
+    both: tuple[Any, Any, Any] | None = None  # in-edges, then out-edges, of each vertex
     order: Any = None
     place: Any = None
 
@@ -98,18 +110,30 @@ def is_kept(graph: Graph, what: str, ordinal: int) -> bool:
     return (what, ordinal) in kept(graph)
 
 
-def place_graph(library: Any, graph: Graph, pulls: bool, degree: bool) -> OnDevice:
-    """The graph as it is; its transpose and degrees only if they are needed."""
+def place_graph(library: Any, graph: Graph, pulls: bool, degree: bool, both: bool) -> OnDevice:
+    """The graph as it is; its transpose, degrees and joined lists only if they are needed."""
     rows = _arrays(library, graph)
     columns = _arrays(library, graph.transpose()) if pulls else rows
     degrees = _degrees(library, graph) if degree else None
-    return OnDevice(rows, columns, degrees)
+    return OnDevice(rows, columns, degrees, _both(library, graph) if both else None)
 
 
 def _arrays(library: Any, graph: Graph) -> tuple[Any, Any, Any]:
-    weights = np.empty(0, np.int32) if graph._weights is None else graph._weights
-    host = (_unsigned(graph._indptr), _unsigned(graph._indices), weights)
+    host = _on_host(graph)
     return once(library, graph, ROWS, lambda: tuple(library.asarray(array) for array in host))
+
+
+def _on_host(graph: Graph) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    weights = np.empty(0, np.int32) if graph._weights is None else graph._weights
+    return _unsigned(graph._indptr), _unsigned(graph._indices), weights
+
+
+def _both(library: Any, graph: Graph) -> tuple[Any, Any, Any]:
+    def make() -> tuple[Any, ...]:
+        made = joined(_on_host(graph.transpose()), _on_host(graph))
+        return tuple(library.asarray(array) for array in made)
+
+    return once(library, graph, "both", make)
 
 
 def _degrees(library: Any, graph: Graph) -> Any:
@@ -162,7 +186,7 @@ def _relabel(library: Any, graph: Graph) -> OnDevice:
     else:
         keys.sort()
     side = (moved.astype(indptr.dtype), keys.astype(indices.dtype), weights)
-    return OnDevice(side, side, degrees[order], order, place)
+    return OnDevice(side, side, degrees[order], None, order, place)
 
 
 # ---- a run -------------------------------------------------------------------------------------

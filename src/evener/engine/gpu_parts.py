@@ -34,7 +34,8 @@ from evener.engine.gpu_parts_plan import (
 )
 from evener.engine.hub import HubMemory, no_hub
 from evener.engine.job import Job
-from evener.engine.lower_grid import MORE_ROOM
+from evener.engine.lower_grid import SIGNATURE
+from evener.engine.lower_resume import MORE_ROOM
 from evener.engine.memory import require_parts
 from evener.engine.native import _examples
 from evener.engine.native_parts import lists_of, name_of
@@ -47,7 +48,7 @@ from evener.operators.grid.record import FUSED, STATUS, TRACE_WORDS, VISITED
 from evener.operators.policies import Policy
 
 FEW_ROWS = gpu.FEW_ROWS
-TRACE, LINKS = 15, 16  # places among the arguments of a kernel
+TRACE, LINKS = (SIGNATURE.index("trace") + i for i in range(2))  # among a kernel's arguments
 
 
 def run_gpu_parts(

@@ -259,7 +259,11 @@ def arguments_of(
         (
             scratch(room if plan.replays else 1, ids),
             cleared(room + 1 if plan.replays else 2, np.int64),
+            scratch(0, here.rows[0].dtype), scratch(0, np.uint8),
         ),
+        (nothing,),
+        (nothing,),
+        cleared(1, np.int64),
         cleared((gpu.TRACE_ROWS + 1) * TRACE_WORDS, np.int64),
         (
             room_for.named(f"place {p}", PLACE_WORDS, np.int64), *shared.links,

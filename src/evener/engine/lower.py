@@ -74,6 +74,8 @@ class Kernel:
     summed: list[str] = field(default_factory=list)  # scalars that are reduced by chunk
     orders: int = 0  # loops in the order of buckets that are not fused
     has_edges: bool = False  # whether there are frontiers of edges
+    has_both: bool = False  # whether a gather goes along both directions of a directed graph
+    is_inexact: bool = False  # whether a vertex may be twice in a frontier
 
 
 def lower(job: Job, direction: str, state: Any) -> Kernel:
@@ -197,6 +199,9 @@ class _Writer(Loops):
     def after(self, stage: Stage) -> None:
         """What stands behind a stage that is no loop."""
 
+    def before_replay(self, in_place: bool) -> None:
+        """What stands before a loop over recorded frontiers: nothing."""
+
     # ---- the state ------------------------------------------------------------------------
 
     def state(self, weight: str, written: tuple[str, ...] = ()) -> str:
@@ -239,37 +244,43 @@ class _Writer(Loops):
             if fused:  # a gather has done it already
                 fused -= 1
                 continue
-            if isinstance(stage, Repeat):
-                self.repeat(stage)
-                continue
-            if isinstance(stage, Backwards):
-                self.backwards(stage)
-                continue
-            self.before(stage)
-            if isinstance(stage, Advance):
-                self.advance(stage)
-            elif isinstance(stage, Filter | Compute) and stage.on_edges:
-                self.on_edges(stage)
-            elif isinstance(stage, Filter):
-                self.put(f"s = {self.state('weight_out')}")
-                source = self.source(stage)
-                self.put(f"filter_(team, f_{stage.functor}, s, {source}, {self.next})")
-                self.swap()
-            elif isinstance(stage, Compute):
-                self.put(f"s = {self.state('weight_out')}")
-                self.put(f"compute(team, f_{stage.functor}, s, {self.source(stage)})")
-            elif isinstance(stage, Gather):
-                fused = self.gather(stage, stages[i + 1 :], keeps=self.keeps(stages, i))
-            elif isinstance(stage, Edges):
-                self.edges(stage)
-            elif isinstance(stage, Reduce):
-                self.reduce(stage)
-            self.after(stage)
+            with self.guarded(stage):
+                if isinstance(stage, Repeat):
+                    self.repeat(stage)
+                    continue
+                if isinstance(stage, Backwards):
+                    self.backwards(stage)
+                    continue
+                self.before(stage)
+                if isinstance(stage, Advance):
+                    self.advance(stage)
+                elif isinstance(stage, Filter | Compute) and stage.on_edges:
+                    self.on_edges(stage)
+                elif isinstance(stage, Filter):
+                    self.filter(stage)
+                elif isinstance(stage, Compute):
+                    self.compute(stage)
+                elif isinstance(stage, Gather):
+                    fused = self.gather(stage, stages[i + 1 :], keeps=self.keeps(stages, i))
+                elif isinstance(stage, Edges):
+                    self.edges(stage)
+                elif isinstance(stage, Reduce):
+                    self.reduce(stage)
+                self.after(stage)
 
     def refuse(self, what: str) -> NoReturn:
         raise NotLoweredError(
             f"{self.d.name} {what}, which this version runs only on device='python'."
         )
+
+    def filter(self, stage: Filter) -> None:
+        self.put(f"s = {self.state('weight_out')}")
+        self.put(f"filter_(team, f_{stage.functor}, s, {self.source(stage)}, {self.next})")
+        self.swap()
+
+    def compute(self, stage: Compute) -> None:
+        self.put(f"s = {self.state('weight_out')}")
+        self.put(f"compute(team, f_{stage.functor}, s, {self.source(stage)})")
 
     def on_edges(self, stage: Filter | Compute) -> None:
         """A filter or compute on a frontier of edges."""
@@ -332,10 +343,10 @@ class _Writer(Loops):
 
         It may where nothing but advances whose writes are idempotent will take that frontier.
         """
+        if self.has_edges:  # there is room for each edge once
+            return True
         if stage.idempotent != "auto":
             return not stage.idempotent
-        if self.has_edges:
-            return True
         for other in walk(self.d.loop):
             if isinstance(other, Repeat) and other.record:
                 return True

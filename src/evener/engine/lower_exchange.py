@@ -55,7 +55,7 @@ class Exchanges(_Writer):
     hub = False
     bits: int  # of a word of the bits of a frontier
 
-    def prepare(self, job: Job, measure: Any, hub: bool) -> None:
+    def plan_exchanges(self, job: Job, measure: Any, hub: bool) -> None:
         """Find out what has to be exchanged; ``measure`` tells the bytes of a message.
 
         With a ``hub`` some parts are on other machines.

@@ -12,9 +12,18 @@ from evener.device import warp
 from evener.device.states import Identity
 from evener.engine import fusion
 from evener.engine.job import Job, field_dtype
-from evener.engine.lower import MODES, SIDES, Kernel, NotLoweredError, _Writer
-from evener.operators import advance as cpu_advance
-from evener.operators.grid import advance, frontier, gather, nearest, record, vertices
+from evener.engine.lower import EDGE_OPERATORS, MODES, SIDES, Kernel, NotLoweredError, _Writer
+from evener.engine.lower_resume import Resumable
+from evener.operators.grid import (
+    advance,
+    buckets,
+    edge_frontier,
+    frontier,
+    gather,
+    nearest,
+    record,
+    vertices,
+)
 from evener.operators.schedules import SCHEDULES
 from evener.programs.fields import neutral
 from evener.programs.stages import (
@@ -27,42 +36,33 @@ from evener.programs.stages import (
     Reduce,
     Repeat,
     Stage,
-    walk,
 )
 
 SIGNATURE = (
     "sync", "graph", "fields", "params", "fronts", "infos", "works", "marks", "pieces", "partials",
-    "totals", "parts", "copies", "ordered", "record", "trace",
+    "totals", "parts", "copies", "ordered", "record", "edge_rooms", "waiting", "saves", "trace",
 )  # fmt: skip
-
-
-# How a kernel ends: recorded frontiers need more room; so many vertices were twice in a frontier
-# that it must be tried again with exact culling. (1 is what the CPU's text returns.)
-MORE_ROOM, TOO_MANY = 1, 2
+# The words of frontiers and how many were made: outside of replays, and within them.
+POOLS = (("infos[0]", "made"), ("infos[2]", "remade"))
+EDGE_POOLS = (("edge_rooms[3]", "edge_made"), ("edge_rooms[4]", "edge_remade"))
 
 
 def lower_grid(
-    job: Job, direction: str, state: Any, schedule: str = "auto", exact: bool = False,
-    relabels: bool = False,
+    job: Job, direction: str, state: Any, schedule: str = "auto", relabels: bool = False
 ) -> Kernel:  # fmt: skip
     """Write the kernel of a job; DeviceError for what only the interpreter runs.
 
-    ``exact``: no vertex may be twice in a frontier, even where that would change nothing.
     ``relabels``: vertices have other places than their ids say, so there is a table of those.
     """
-    return _GridWriter(job, direction, state, schedule, exact, relabels).write()
+    return _GridWriter(job, direction, state, schedule, relabels).write()
 
 
-class _GridWriter(_Writer):
+class _GridWriter(Resumable, _Writer):
     signature: tuple[str, ...] = SIGNATURE
 
-    def __init__(
-        self, job: Job, direction: str, state: Any, schedule: str, exact: bool, relabels: bool
-    ):
+    def __init__(self, job: Job, direction: str, state: Any, schedule: str, relabels: bool):
         super().__init__(job, direction, state)
-        self.exact = exact
-        if self.has_edges:
-            self.refuse("has a frontier of edges")
+        self.prepare()
         chosen = SCHEDULES["dynamic" if schedule == "auto" else schedule]
         self.names.update(
             cycles=warp.cycles, barrier=warp.barrier,
@@ -72,9 +72,12 @@ class _GridWriter(_Writer):
             filter_=vertices.filter, compute=vertices.compute, reduce=vertices.reduce,
             edges=vertices.edges, reduce_block=vertices.reduce_block,
             reduce_blocks=vertices.reduce_blocks, settle=record.settle,
-            tell_whole=record.tell_whole, note=record.note, remember=record.remember,
-            prepare_replay=record.prepare_replay, Kept=record.Kept, end=record.end,
-            always=cpu_advance.always,
+            tell_whole=record.tell_whole, note=record.note, end=record.end,
+            prepare_replay=record.prepare_replay, remember=record.remember, recall=record.recall,
+            remember_edges=record.remember_edges, recall_edges=record.recall_edges,
+            save=record.save, begin_again=record.begin_again,
+            **{name: getattr(buckets, name) for name in ("join", "pick", "hand_on")},
+            **{name: getattr(edge_frontier, name) for name in (*EDGE_OPERATORS, "fresh_edges")},
         )  # fmt: skip
         if relabels:
             self.put("ids = graph[7]")
@@ -90,11 +93,18 @@ class _GridWriter(_Writer):
             self.names[f"neutral_{name}"] = dtype.type(neutral(self.d.scalars[name].merge, dtype))
             self.put(f"scalar_{name} = neutral_{name}")
             self.put(f"partial_{name} = partials[{i}]")
+        if self.has_edges:
+            for line in _EDGE_PROLOGUE:
+                self.put(line)
         at = len(self.lines)
         self.sequence(self.d.loop)
         copied = self.kernel.copied
         begin = [f"copy_{name} = copies[{i}]" for i, name in enumerate(copied)]
         begin += [f"moved_{name} = False" for name in copied]
+        begin += [f"waits_{i} = 0" for i in range(self.orders)]
+        if self.kernel.has_both:
+            begin += ["both, weight_both = Adjacency(graph[8], graph[9]), graph[10]"]
+        begin += self.finish_places()
         self.lines[at:at] = ["    " + line for line in begin]
         for i, name in enumerate(self.d.fields):
             if name in copied:
@@ -110,6 +120,7 @@ class _GridWriter(_Writer):
             f"def kernel({given}):\n    end(trace, worker({given}))\n"
         )
         self.kernel.text, self.kernel.names = text, self.names
+        self.kernel.orders, self.kernel.has_edges = self.orders, self.has_edges
         return self.kernel
 
     def prologue(self) -> tuple[str, ...]:
@@ -127,43 +138,36 @@ class _GridWriter(_Writer):
         """A new turn of the words that a stage counts in, and of those of the frontier it makes."""
         self.put("team = begin(team)")
         if makes:
-            pool, count = ("infos[2]", "remade") if self.in_replay else ("infos[0]", "made")
-            self.put(f"{count} += 1")
-            self.put(f"{self.next} = fresh(team, {self.next}, {pool}, {count})")
+            self.renew(self.next)
 
-    def sequence(self, stages: tuple[Stage, ...]) -> None:
-        fused = 0
-        for i, stage in enumerate(stages):
-            if fused:  # a gather has done it already
-                fused -= 1
-                continue
-            if isinstance(stage, Repeat):
-                self.repeat(stage)
-                continue
-            if isinstance(stage, Backwards):
-                self.backwards(stage)
-                continue
-            self.before(stage)
-            if isinstance(stage, Advance):
-                self.advance(stage)
-            elif isinstance(stage, Filter):
-                self.begin(makes=True)
-                self.put(f"s = {self.state('weight_out')}")
-                source = self.source(stage)
-                self.put(f"filter_(team, f_{stage.functor}, s, {source}, {self.next})")
-                self.swap()
-            elif isinstance(stage, Compute):
-                self.begin()
-                self.put(f"s = {self.state('weight_out')}")
-                self.put(f"compute(team, f_{stage.functor}, s, {self.source(stage)})")
-            elif isinstance(stage, Gather):
-                fused = self.gather(stage, stages[i + 1 :], keeps=self.keeps(stages, i))
-            elif isinstance(stage, Edges):
-                self.edges(stage)
-            elif isinstance(stage, Reduce):
-                self.begin()
-                self.reduce(stage)
-            self.after(stage)
+    def renew(self, name: str) -> None:
+        """Give a frontier the next words of its pool, which are empty."""
+        of_edges = name.startswith("edge")
+        pool, count = (EDGE_POOLS if of_edges else POOLS)[self.in_replay]
+        self.put(f"{count} += 1")
+        self.put(f"{name} = fresh{'_edges' if of_edges else ''}(team, {name}, {pool}, {count})")
+
+    def filter(self, stage: Filter) -> None:
+        self.begin(makes=True)
+        super().filter(stage)
+
+    def compute(self, stage: Compute) -> None:
+        self.begin()
+        super().compute(stage)
+
+    def reduce(self, stage: Reduce) -> None:
+        self.begin()
+        super().reduce(stage)
+
+    def on_edges(self, stage: Filter | Compute) -> None:
+        self.begin()
+        if isinstance(stage, Filter):
+            self.renew("edge_following")
+        super().on_edges(stage)
+
+    def count(self, called: str) -> None:
+        self.put(f"done = {called}")
+        self.count_calls()
 
     def advance(self, stage: Advance) -> None:
         where = "always" if stage.where is None else f"f_{stage.where}"
@@ -171,7 +175,26 @@ class _GridWriter(_Writer):
         if self.direction == "auto" and stage.where is None:
             mode = MODES["push"]
         source = self.source(stage)
-        exact = self.exact or self.is_exact(stage)
+        exact = self.is_exact(stage)
+        self.kernel.is_inexact |= not exact
+        if self.has_edges and not stage.over_all:
+            self.put("if on_edges:")
+            self.indent += 1
+            self.begin()
+            self.renew("current")
+            self.put("stamp += 1")
+            self.put("targets(team, out, edge_current, current, marks, stamp)")
+            self.indent -= 1
+        if stage.emit == "edges":
+            self.begin()
+            self.renew("edge_following")
+            self.put(f"s = {self.state('weight_out')}")
+            self.count(
+                f"advance_edges(team, visit, out, f_{stage.functor}, {where}, s, {source}, "
+                "edge_following, pieces)"
+            )
+            self.swap_edges()
+            return
         self.begin(makes=True)
         self.put(f"s = {self.state('weight_out')}")
         self.put(f"t = {self.state('weight_in')}")
@@ -184,8 +207,6 @@ class _GridWriter(_Writer):
         )
         self.count_calls()
         self.put("left, before = left - arcs, size")
-        if not exact:
-            self.put(f"if {self.next}.info[0] > len({self.next}.queue): return {TOO_MANY}")
         self.swap()
 
     def count_calls(self) -> None:
@@ -197,9 +218,11 @@ class _GridWriter(_Writer):
         self.kernel.gathers.append(stage)
         own = stage.combine_is_functor
         combine = f"f_{stage.combine[1:]}" if own else f"combine_{stage.combine}"
-        if stage.along == "both" and self.job.graph.directed:
-            self.refuse("gathers along both directions")
-        into, weight = SIDES["in" if stage.along == "both" else stage.along]
+        along = stage.along
+        if along == "both" and not self.job.graph.directed:
+            along = "in"
+        self.kernel.has_both |= along == "both"
+        into, weight = SIDES[along]
         f = f"f_{stage.functor}"
         if not stage.sees_dst:
             self.names[f"w_{stage.functor}"] = fusion.without_dst(self.names[f])
@@ -258,6 +281,9 @@ class _GridWriter(_Writer):
     # ---- loops ----------------------------------------------------------------------------
 
     def stop_test(self, stage: Repeat | None = None) -> str:
+        if stage and all(isinstance(inner, Repeat | Backwards) for inner in stage.stages):
+            self.begin()  # loops that may have nothing to do: without a barrier nobody would stop
+            self.put("barrier(sync)")
         return "is_stopped(team)"
 
     def fused(self, stage: Repeat) -> None:
@@ -265,36 +291,75 @@ class _GridWriter(_Writer):
         assert isinstance(advance, Advance)
         assert stage.order is not None
         where = "always" if advance.where is None else f"f_{advance.where}"
+        pool, count = POOLS[self.in_replay]
         outer = self.open(stage)
         self.put(f"s = {self.state('weight_out')}")
         self.put("members, clock = current.info[0], cycles()")
         self.put(
-            "team, current, following, made, stamp, rounds, done = nearest(team, visit, out, "
+            f"team, current, following, {count}, stamp, rounds, done = nearest(team, visit, out, "
             f"f_{advance.functor}, {where}, s, {self.field(stage.order.field.name)}, 1.0 / "
-            f"{self.limit(stage.order.delta)}, current, following, infos[0], made, marks, stamp, "
+            f"{self.limit(stage.order.delta)}, current, following, {pool}, {count}, marks, stamp, "
             "ordered[0], ordered[1], ordered[2], ordered[3], pieces)"
         )
         self.put("visited += done")
         self.put("if rounds > 0:")
         self.put("    note(team, trace, row, rounds, members, done, False, clock)")
         self.put("    row, fused = row + 1, fused + rounds - 1")
+        if self.all_places and not self.in_replay:  # it is empty: any queue will do
+            self.put("current = Frontier(fronts[0], fronts[1], current.info)")
+            self.put("following = Frontier(fronts[2], fronts[3], following.info)")
+            self.put("side = False")
         self.close(stage, outer)
 
     def ordered(self, stage: Repeat) -> None:
-        self.refuse("has an order in a loop that tells supersteps apart")
+        assert stage.order is not None
+        room, self.orders = f"waiting[{self.orders}]", self.orders + 1
+        mine, later = f"mine_{self.loops}", f"later_{self.loops}"
+        order = f"{room}[3], {self.field(stage.order.field.name)}, {self.limit(stage.order.delta)}"
 
-    def backwards(self, stage: Backwards) -> None:
-        if any(isinstance(inner, Repeat | Backwards) for inner in walk(stage.stages)):
-            self.refuse("has a loop within backwards")
-        outer = self.open(stage)
-        step, names = self.step, (self.current, self.next)
-        self.put("x, y = following, spare")
-        self.put("prepare_replay(team, infos[3], kept, recorded - 1)")
-        self.put("barrier(sync)")
-        self.put(f"for {step} in range(recorded - 1, -1, -1):")
+        def renew(name: str) -> None:
+            self.put(f"waits_{room[8:-1]} += 1")
+            self.put(f"{name} = fresh(team, {name}, {room}[2], waits_{room[8:-1]})")
+
+        if self.places_in((stage,)) and self.replays:
+            self.saved_orders[self.loops] = room
+        turned = f"turned_{self.loops}"
+        with self.skipped_over():
+            self.begin()
+            for i, name in enumerate((mine, later)):
+                self.put(f"{name} = Frontier({room}[{i}], spare_bits, {room}[2])")
+            self.put(f"{turned} = False")
+            renew(mine)
+            self.put(f"join(team, current, {mine}, {order})")
+        self.put("while True:")
         self.indent += 1
-        self.put(f"stopped = {self.stop_test()}")
-        self.put("if stopped: break")
+        with self.skipped_over():
+            self.ask_limit(stage)
+            self.put(f"if {mine}.info[0] == 0: break")
+            self.put(f"stopped = {self.stop_test()}")
+            self.put("if stopped: break")
+            self.begin(makes=True)
+            renew(later)
+            self.put(f"pick(team, {mine}, {later}, {self.next}, {order})")
+            self.put(f"{mine}, {later}, {turned} = {later}, {mine}, not {turned}")
+            self.swap()
+            self.put("if current.info[0] == 0: continue")
+        self.superstep(stage)
+        self.begin()
+        self.put(f"join(team, current, {mine}, {order})")
+        self.ask_until(stage)
+        self.indent -= 1
+        self.begin(makes=True)
+        self.put(f"hand_on(team, {mine}, {room}[3], {self.next})")
+        self.swap()
+
+    def before_replay(self, in_place: bool) -> None:
+        if in_place:
+            self.put("prepare_replay(team, infos[3], kept, recorded - 1)")
+            self.put("barrier(sync)")
+
+    def replay_in_place(self) -> None:
+        step = self.step
         self.put(f"first, last = kept.bounds[{step}], kept.bounds[{step} + 1]")
         self.put(f"words = {step} % {frontier.TURNS} * {frontier.INFO_WORDS}")
         self.put(
@@ -302,16 +367,25 @@ class _GridWriter(_Writer):
             f"infos[3][words:words + {frontier.INFO_WORDS}])"
         )
         self.put(f"prepare_replay(team, infos[3], kept, {step} - 1)")
-        self.put("changed, calls, pulled, clock = False, 0, False, cycles()")
-        self.put("members = last - first")
-        self.current, self.next = "replayed", "x"
-        self.in_replay = self.in_place = True
-        self.sequence(stage.stages)
-        self.in_replay = self.in_place = False
-        self.note()
-        self.indent -= 1
-        self.current, self.next = names
-        self.close(stage, outer)
+
+    def replay_copy(self) -> None:
+        self.in_replay = True
+        self.begin()
+        self.put("current, following = y, spare")
+        if self.has_edges:
+            self.put("edge_current, edge_following = edge_y, edge_spare")
+            self.put(f"on_edges = kept.on_edges[{self.step}] != 0")
+            self.put("if on_edges:")
+            self.indent += 1
+            self.renew("edge_current")
+            self.put(f"recall_edges(team, kept, {self.step}, edge_current)")
+            self.indent -= 1
+            self.put("else:")
+            self.indent += 1
+        self.renew("current")
+        self.put(f"recall(team, kept, {self.step}, current)")
+        if self.has_edges:
+            self.indent -= 1
 
 
 _PROLOGUE = (
@@ -327,8 +401,16 @@ _PROLOGUE = (
     "everyone = Frontier(fronts[0], fronts[6], infos[1])",
     f"spare = Frontier(fronts[4], fronts[5], infos[2][:{frontier.INFO_WORDS}])",
     "spare_bits = fronts[6]",
-    "kept = Kept(record[0], record[1])",
+    "kept = Record(record[0], record[1], record[2], record[3])",
     "members, clock, fused = 0, cycles(), 0",
     "changed, stopped, stamp, recorded, row, made, remade = False, False, 0, 0, 0, 0, 0",
     "left, before, calls, visited, pulled = num_arcs, 0, 0, 0, False",
+)
+
+_EDGE_PROLOGUE = (
+    "a, b, c = edge_rooms[0], edge_rooms[1], edge_rooms[2]",
+    "edge_current = EdgeFrontier(a[0], a[1], edge_rooms[3])",
+    "edge_following = EdgeFrontier(b[0], b[1], edge_rooms[3])",
+    "edge_spare = EdgeFrontier(c[0], c[1], edge_rooms[4])",
+    "edge_made, edge_remade, on_edges = 0, 0, False",
 )

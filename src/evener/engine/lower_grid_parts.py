@@ -9,7 +9,8 @@ from evener.engine import fusion
 from evener.engine.job import Job
 from evener.engine.lower import NotLoweredError
 from evener.engine.lower_exchange import EXTRA, PLACE, Exchanges, PartsKernel
-from evener.engine.lower_grid import _PROLOGUE, MORE_ROOM, SIGNATURE, _GridWriter
+from evener.engine.lower_grid import _PROLOGUE, SIGNATURE, _GridWriter
+from evener.engine.lower_resume import MORE_ROOM
 from evener.operators.grid import apart, exchange, frontier, nearest_apart
 from evener.programs.stages import Advance, Backwards, Gather, Repeat, Stage, walk
 
@@ -46,8 +47,9 @@ class _GridPartsWriter(Exchanges, _GridWriter):
     def __init__(
         self, job: Job, direction: str, state: Any, schedule: str, measure: Any, hub: bool
     ):
-        super().__init__(job, direction, state, schedule, exact=True, relabels=True)
-        self.prepare(job, measure, hub)
+        super().__init__(job, direction, state, schedule, relabels=True)
+        self.plan_exchanges(job, measure, hub)
+        self.all_places = 0  # a run whose record is full starts again: no part returns alone
         if self.has_edges:
             self.refuse("has a frontier of edges")
         self.names.update(
@@ -151,7 +153,7 @@ class _GridPartsWriter(Exchanges, _GridWriter):
 
     def remember(self) -> None:
         """Keep the frontier, or stop everywhere."""
-        self.put("recorded = remember_apart(team, world, current, kept, recorded)")
+        self.put("recorded = remember_apart(team, world, current, kept, recorded, trace)")
 
     def fused(self, stage: Repeat) -> None:
         """An ordered loop as one operator."""

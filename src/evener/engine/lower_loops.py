@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NoReturn
 
 from evener.programs.fields import Param
@@ -59,6 +60,14 @@ class Loops(ABC):
             return "(edge_current.info[0] if on_edges else current.info[0])"
         return "current.info[0]"
 
+    def guarded(self, stage: Stage) -> AbstractContextManager[None]:
+        """What stands around a stage: nothing, where a kernel always begins at its beginning."""
+        return nullcontext()
+
+    def skipped_over(self) -> AbstractContextManager[None]:
+        """What stands around the head of a loop that holds a place where a kernel may begin."""
+        return nullcontext()
+
     # ---- repeat ---------------------------------------------------------------------------
 
     def repeat(self, stage: Repeat) -> None:
@@ -68,16 +77,18 @@ class Loops(ABC):
         if stage.order is not None and self.is_fused(stage):
             self.fused(stage)
             return
-        outer = self.open(stage)
+        with self.skipped_over():
+            outer = self.open(stage)
         if stage.order is not None:
             self.ordered(stage)
         else:
             self.put("while True:")
             self.indent += 1
-            self.ask_limit(stage)
-            self.ask_frontier(stage)
-            self.put(f"stopped = {self.stop_test(stage)}")
-            self.put("if stopped: break")
+            with self.skipped_over():
+                self.ask_limit(stage)
+                self.ask_frontier(stage)
+                self.put(f"stopped = {self.stop_test(stage)}")
+                self.put("if stopped: break")
             self.superstep(stage)
             self.ask_until(stage)
             self.indent -= 1
@@ -107,7 +118,7 @@ class Loops(ABC):
         self.put(f"changed = changed_{number}")
         self.put(f"{', '.join(ROW)} = {', '.join(f'{name}_{number}' for name in ROW)}")
         if isinstance(stage, Repeat) and stage.record:
-            self.put("if recorded < 0: return True")
+            self.after_record()
         self.step = outer
 
     def ask_frontier(self, stage: Repeat) -> None:
@@ -129,8 +140,9 @@ class Loops(ABC):
 
     def superstep(self, stage: Repeat) -> None:
         """One superstep, and its row of the trace."""
-        self.put("changed = False")
-        self.put(f"members, calls, pulled, clock = {self.size()}, 0, False, cycles()")
+        with self.skipped_over():
+            self.put("changed = False")
+            self.put(f"members, calls, pulled, clock = {self.size()}, 0, False, cycles()")
         if stage.record and self.replays:
             self.remember()
         self.sequence(stage.stages)
@@ -148,6 +160,10 @@ class Loops(ABC):
         else:
             self.put("recorded = remember(team, current, kept, recorded)")
         self.put("if recorded < 0: break")
+
+    def after_record(self) -> None:
+        """What stands behind a loop that records."""
+        self.put("if recorded < 0: return True")
 
     def note(self) -> None:
         """Write the row of a superstep."""
@@ -231,6 +247,7 @@ class Loops(ABC):
             self.put("x, y = current, following")
             if self.has_edges:
                 self.put("edge_x, edge_y, on_x = edge_current, edge_following, on_edges")
+        self.before_replay(simple)
         self.put(f"for {step} in range(recorded - 1, -1, -1):")
         self.indent += 1
         if simple:
@@ -256,6 +273,10 @@ class Loops(ABC):
         self.close(stage, outer)
 
     in_place = False
+
+    @abstractmethod
+    def before_replay(self, in_place: bool) -> None:
+        """What stands before a loop over recorded frontiers."""
 
     def replay_in_place(self) -> None:
         """Stages read the record itself; none of them writes to the frontier that it takes."""

@@ -53,7 +53,7 @@ class _PartsWriter(Exchanges):
         hub: bool,
     ):  # fmt: skip
         super().__init__(job, direction, state)
-        self.prepare(job, measure, hub)
+        self.plan_exchanges(job, measure, hub)
         self.fault = fault
         self.names.update({name: getattr(exchange, name) for name in _EXCHANGE})
         self.names.update({name: getattr(advance_apart, name) for name in _ADVANCE})

@@ -17,11 +17,13 @@ FAR = np.int64(1) << np.int64(61)  # the bucket of infinity
 
 
 @compiled(allocates=False)
-def _bucket(value, delta):
-    number = np.floor(np.float64(value) / np.float64(delta))
-    if number >= np.float64(FAR):
+def bucket_of(value, delta):
+    """The number of the bucket that a value falls into."""
+    scaled = np.float64(value) / np.float64(delta)
+    if scaled >= np.float64(FAR):
         return FAR
-    return np.int64(max(number, -np.float64(FAR)))
+    number = np.int64(max(scaled, -np.float64(FAR)))  # towards 0
+    return number - 1 if np.float64(number) > scaled else number
 
 
 @compiled(allocates=False)
@@ -34,7 +36,7 @@ def join(team, emitted, waiting, buckets, field, delta):
     while first < size:
         for i in range(first, min(first + WORDS, size)):
             v = member(emitted, i)
-            bucket = _bucket(field[v], delta)
+            bucket = bucket_of(field[v], delta)
             if atomic.exchange(buckets, v, bucket) == NOT_WAITING:
                 held = append(team, held, waiting, v)
         first = claim(team.sync, WORDS)
@@ -78,7 +80,7 @@ def take(team, waiting, later, chosen, buckets, field, delta, nearest):
     while first < size:
         for i in range(first, min(first + WORDS, size)):
             v = waiting.queue[np.uint64(i)]
-            if buckets[v] == nearest and _bucket(field[v], delta) >= nearest:
+            if buckets[v] == nearest and bucket_of(field[v], delta) >= nearest:
                 held = append(team, held, chosen, v)
         first = claim(team.sync, WORDS)
     held = flush(team, held, chosen)

@@ -8,7 +8,7 @@ still have something to tell are visited by the whole warp. The rule of ``auto``
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from evener.operators.grid.frontier import (
     FORM,
     SIZE,
     append,
+    append_at,
     flush,
     has_bit,
     to_bits,
@@ -36,6 +37,10 @@ from evener.operators.grid.frontier import (
 )
 
 FREE = 16  # vertices for each warp up to which inexact culling lets all pass
+HELD = 255  # of what a warp holds: how many wait in its buffer
+CULLS = 256  # and whether it culls exactly, since the queue is nearly full
+SLACK = 128  # vertices that a warp may append before it knows: two buffers, in each of two rounds
+NEVER = np.int64(1) << np.int64(62)
 ALONE = 4  # edges that a lane looks at by itself in a pull
 ALL_NEIGHBOURS = np.int64(1) << np.int64(62)
 
@@ -51,30 +56,50 @@ class Emitted(NamedTuple):
     stamp: int
     culls: bool
     exact: bool
+    limit: Any  # a queue that is longer is nearly full
 
 
 @compiled(allocates=False)
-def take(team, sink, held, emits, v):
+def limit_of(team, queue, num_vertices, num_arcs):
+    """How long a queue may be before vertices that are in it twice could fill it up.
+
+    From then on each vertex is let in once at most: there is room for all of them, and for what
+    warps append until they know.
+    """
+    if len(queue) >= num_arcs:
+        return NEVER
+    return np.int64(len(queue) - num_vertices - SLACK * team.warps)
+
+
+@compiled(allocates=False)
+def take(team, sink, held, emits, u, v, e):
     """Let the vertices that the lanes emit join the queue, each once in a stage.
 
     Inexact culling costs no atomic and may let a vertex in twice; in a small frontier, where
-    waiting for the mark would cost the most, it does without.
+    waiting for the mark would cost the most, it does without. In a queue that is nearly full all
+    are culled exactly.
     """
-    if emits and sink.culls:
+    exact = sink.exact or sink.limit <= 0 or held & CULLS != 0
+    if emits and (sink.culls or exact):
         mark = np.uint32(sink.stamp)
         emits = sink.marks[np.uint64(v)] != mark
         if emits:
-            if sink.exact:
+            if exact:
                 emits = atomic.exchange(sink.marks, np.uint64(v), mark) != mark
             else:
                 sink.marks[np.uint64(v)] = mark
-    return append(team, held, 0, sink.queue, sink.info, SIZE, emits, v)
+    if sink.exact:
+        return append(team, held, 0, sink.queue, sink.info, SIZE, emits, v)
+    some, at = append_at(team, held & HELD, 0, sink.queue, sink.info, SIZE, emits, v)
+    if exact or at >= sink.limit:
+        some |= CULLS
+    return some
 
 
 @compiled(allocates=False)
 def done(team, sink, held):
     """Flush what the warp holds."""
-    flush(team, held, 0, sink.queue, sink.info, SIZE)
+    flush(team, held & HELD, 0, sink.queue, sink.info, SIZE)
 
 
 @compiled(allocates=False)
@@ -95,7 +120,8 @@ def advance(
     else:
         to_queue(team, current)
         culls = exact or current.info[SIZE] > FREE * team.warps
-        sink = Emitted(following.queue, following.info, marks, stamp, culls, exact)
+        limit = limit_of(team, following.queue, num_vertices, len(out.indices))
+        sink = Emitted(following.queue, following.info, marks, stamp, culls, exact, limit)
         calls = visit(
             team, out, current, always, 0, ALL_NEIGHBOURS, f, where, s, take, done, sink, pieces
         )

@@ -54,7 +54,7 @@ def is_new(marks, v, stamp):
 
 
 @compiled(allocates=False)
-def take(team, sink, held, emits, v):
+def take(team, sink, held, emits, u, v, e):
     """Owned vertices join the queue, ghosts the box; both get the mark of the stage."""
     new = emits and is_new(sink.marks, v, sink.stamp)
     owned = np.int64(v) < sink.owned

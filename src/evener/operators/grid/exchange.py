@@ -579,8 +579,8 @@ def seen_by(team, found, p):
 
 
 @compiled(allocates=False)
-def remember_apart(team, world, current, kept, recorded):
+def remember_apart(team, world, current, kept, recorded, trace):
     """Keep a frontier; where there is no room all parts stop at the next superstep."""
-    if remember(team, current, kept, recorded) < 0 and team.thread == 0:
+    if remember(team, current, kept, recorded, trace) < 0 and team.thread == 0:
         team.sync[CANCEL] = FULL
     return recorded + 1

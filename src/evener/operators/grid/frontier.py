@@ -35,15 +35,16 @@ from evener.operators.frontier import ALL, BITS, QUEUE, Frontier
 SIZE, FORM, EDGES, CURSOR = 0, 1, 2, 3
 INFO_WORDS = 16
 
-# Words of a stage.
+# Words of a stage. STOP is not emptied: once it is set the run ends.
 CLAIMED, PIECES, FLAG, STOP = 0, 1, 2, 3
-USED_WORDS, WORK_WORDS = 4, 16
+USED_WORDS, WORK_WORDS = 3, 16
 
 CANCEL = 8  # word of sync, besides the barrier's own
 SYNC_WORDS = 16
-CANCEL_EVERY = 16  # stages between two looks at the host's wish to stop
-
 TURNS = 3
+# Stages between two looks at the host's wish to stop. A look is taken in so many stages in a row
+# as there are words to be set: whichever stage a loop asks after, it then learns of the wish.
+CANCEL_EVERY = 32
 
 _U1, _U5, _U31 = (np.uint32(value) for value in (1, 5, 31))
 
@@ -80,7 +81,7 @@ def begin(team):
         after = ((turn + 1) % TURNS) * WORK_WORDS
         for word in range(USED_WORDS):
             team.works[after + word] = 0
-        if turn % CANCEL_EVERY == 0:
+        if turn % CANCEL_EVERY < TURNS:
             team.works[(turn % TURNS) * WORK_WORDS + STOP] = np.int64(team.sync[CANCEL])
     return Team(
         team.thread, team.threads, team.lane, team.rank, team.warps, team.sync, team.buffer,
@@ -101,14 +102,20 @@ def is_stopped(team):
 
 
 @compiled(allocates=False)
-def fresh(team, frontier, infos, made):
-    """A frontier to be made, the ``made``-th of its pool: empty, as a queue."""
+def empty_next(team, infos, made):
+    """Empty the words of the frontier after the ``made``-th of a pool, as those of a queue."""
     if team.thread == team.threads - 1:
         after = ((made + 1) % TURNS) * INFO_WORDS
         infos[after + SIZE] = 0
         infos[after + CURSOR] = 0
         infos[after + FORM] = QUEUE
         infos[after + EDGES] = 0
+
+
+@compiled(allocates=False)
+def fresh(team, frontier, infos, made):
+    """A frontier to be made, the ``made``-th of its pool: empty."""
+    empty_next(team, infos, made)
     first = (made % TURNS) * INFO_WORDS
     return Frontier(frontier.queue, frontier.bits, infos[first : first + INFO_WORDS])
 
@@ -135,27 +142,32 @@ def append(team, held, region, queue, counter, word, joins, v):
     ``counter[word]`` is the length of the queue; ``region`` is 0 or 1, one for each of two queues
     that are appended to at the same time.
     """
+    return append_at(team, held, region, queue, counter, word, joins, v)[0]
+
+
+@compiled(allocates=False)
+def append_at(team, held, region, queue, counter, word, joins, v):
+    """As `append`; returns also how long the queue was when the buffer was last moved there."""
     mask = ballot(joins)
+    at = np.int64(0)
     if mask == 0:
-        return held
+        return held, at
     base = (thread_of_block() >> 5) * BUFFER + region * (BUFFER // 2)
     if joins:
         team.buffer[np.uint64(base + held + below(team, mask))] = v
     held += count_bits(mask)
     if held >= 32:
         sync_warp()
-        at = np.int64(0)
         if team.lane == 0:
             at = np.int64(atomic.add(counter, word, 32))
         at = shuffle(at, 0)
-        if at + team.lane < len(queue):  # inexact culling may ask for more than there is
-            queue[np.uint64(at + team.lane)] = team.buffer[np.uint64(base + team.lane)]
+        queue[np.uint64(at + team.lane)] = team.buffer[np.uint64(base + team.lane)]
         held -= 32
         rest = team.buffer[np.uint64(base + 32 + team.lane)]
         sync_warp()
         team.buffer[np.uint64(base + team.lane)] = rest
     sync_warp()
-    return held
+    return held, at
 
 
 @compiled(allocates=False)
@@ -167,7 +179,7 @@ def flush(team, held, region, queue, counter, word):
         if team.lane == 0:
             at = np.int64(atomic.add(counter, word, held))
         at = shuffle(at, 0)
-        if team.lane < held and at + team.lane < len(queue):
+        if team.lane < held:
             queue[np.uint64(at + team.lane)] = team.buffer[np.uint64(base + team.lane)]
         sync_warp()
 

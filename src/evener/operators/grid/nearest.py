@@ -63,7 +63,7 @@ def bucket_of(value, inverse):
 
 
 @compiled(allocates=False)
-def take(team, sink, held, emits, v):
+def take(team, sink, held, emits, u, v, e):
     """Near or far, each vertex once.
 
     In a large frontier a look at the mark spares most atomics; in a small one it only takes time.

@@ -51,12 +51,12 @@ class SortedAway(NamedTuple):
 
 
 @compiled(allocates=False)
-def take(team, sink, held, emits, v):
+def take(team, sink, held, emits, u, v, e):
     """Owned vertices go near or far, ghosts into the box, each once."""
     owned = np.int64(v) < sink.owned
     away = emits and not owned and is_new(sink.here.marks, v, sink.here.stamp)
     put_away(team, sink.world, sink.here.stamp, away, v)
-    return take_here(team, sink.here, held, emits and owned, v)
+    return take_here(team, sink.here, held, emits and owned, u, v, e)
 
 
 @compiled(allocates=False)
@@ -86,7 +86,7 @@ def receive(team, world, merge, values, width, sink):
                     if found > 1:
                         emits = True
                         v = sink.near.dtype.type(np.int64(home) - world.bases[me])
-                held = take_here(team, sink, held, emits, v)
+                held = take_here(team, sink, held, emits, v, v, base)
                 base += team.threads
             count(team, world.counts, me * world.parts + q, changed)
             if world.parts > 2:

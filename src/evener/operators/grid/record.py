@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from evener.device import atomic, compiled
-from evener.device.warp import ballot, block, count_bits, cycles, thread_of_block
+from evener.device.warp import ballot, barrier, block, count_bits, cycles, thread_of_block
 from evener.operators.frontier import QUEUE
 from evener.operators.grid.advance import sum_of_warp
 from evener.operators.grid.frontier import FORM, INFO_WORDS, SIZE, TURNS, member, to_queue
+from evener.operators.record import has_room
 
-# Words of a row of the trace. The first row is for the whole run: rows, fused
-# supersteps, calls, how it ended.
+# Words of a row of the trace. The first row is for the whole run: rows, fused supersteps; of a
+# record that is full the room that it needs, and the supersteps in it; calls, how the run ended.
 TRACE_WORDS = 6
-FUSED, VISITED, STATUS = 1, 4, 5
+FUSED, NEEDED, RECORDED, VISITED, STATUS = 1, 2, 3, 4, 5
 FEW_LANES = 4  # whose numbers are not worth a sum over the warp, which takes as long as a barrier
-
-
-class Kept(NamedTuple):
-    """What a repeat kept: superstep i holds ``queue[bounds[i]:bounds[i + 1]]``."""
-
-    queue: np.ndarray
-    bounds: np.ndarray
 
 
 @compiled(allocates=False)
@@ -65,21 +57,102 @@ def settle(team, home, field, moved):
 
 
 @compiled(allocates=False)
-def remember(team, current, kept, recorded):
+def remember(team, current, kept, recorded, trace):
     """Keep a frontier for `backwards`; returns the number of those kept, -1 if there is no room.
 
     There is no barrier: what is written here is read only after those of the stages that follow.
     """
     to_queue(team, current)
     size = current.info[SIZE]
+    if not has_room(kept, recorded, size):
+        return _ask_for_room(team, kept, recorded, size, trace)
     start = kept.bounds[recorded]
-    if recorded + 2 > len(kept.bounds) or start + size > len(kept.queue):
-        return np.int64(-1)
     for i in range(team.thread, size, team.threads):
         kept.queue[np.uint64(start + i)] = member(current, i)
+    return _close(team, kept, recorded, start + size, False)
+
+
+@compiled(allocates=False)
+def remember_edges(team, current, kept, recorded, trace):
+    """As `remember`, for a frontier of edges."""
+    size = current.info[SIZE]
+    if not has_room(kept, recorded, size):
+        return _ask_for_room(team, kept, recorded, size, trace)
+    start = kept.bounds[recorded]
+    for i in range(team.thread, size, team.threads):
+        kept.queue[np.uint64(start + i)] = current.src[np.uint64(i)]
+        kept.edge[np.uint64(start + i)] = current.edge[np.uint64(i)]
+    return _close(team, kept, recorded, start + size, True)
+
+
+@compiled(allocates=False)
+def _ask_for_room(team, kept, recorded, size, trace):
     if team.thread == 0:
-        kept.bounds[recorded + 1] = start + size
+        trace[NEEDED] = kept.bounds[recorded] + size
+        trace[RECORDED] = recorded
+    return np.int64(-1)
+
+
+@compiled(allocates=False)
+def save(team, saves, place, common, sums):
+    """Write down what variables hold, before a kernel returns from the middle of a loop.
+
+    ``common`` are the same for all threads, and of ``sums`` only the sum matters.
+    """
+    if team.thread == 0:
+        saves[0] = place
+        for i in range(len(common)):
+            saves[1 + i] = common[i]
+    for i in range(len(sums)):
+        total = sum_of_warp(sums[i])
+        if team.lane == 0 and total != 0:
+            atomic.add(saves, 1 + len(common) + i, total)
+
+
+@compiled(allocates=False)
+def begin_again(team, saves):
+    """Empty what was saved, once all have read it, and the words of stages, as at the beginning."""
+    barrier(team.sync)
+    if team.thread == 0:
+        for i in range(len(saves)):
+            saves[i] = 0
+        for i in range(len(team.works)):
+            team.works[i] = 0
+    barrier(team.sync)
+
+
+@compiled(allocates=False)
+def _close(team, kept, recorded, end, on_edges):
+    if team.thread == 0:
+        kept.bounds[recorded + 1] = end
+        if len(kept.on_edges) > 0:
+            kept.on_edges[recorded] = on_edges
     return recorded + 1
+
+
+@compiled(allocates=False)
+def recall(team, kept, superstep, current):
+    """Copy a recorded frontier of vertices to a fresh one, for stages that will write over it."""
+    start = kept.bounds[superstep]
+    size = kept.bounds[superstep + 1] - start
+    for i in range(team.thread, size, team.threads):
+        current.queue[np.uint64(i)] = kept.queue[np.uint64(start + i)]
+    if team.thread == 0:
+        current.info[SIZE] = size
+    barrier(team.sync)
+
+
+@compiled(allocates=False)
+def recall_edges(team, kept, superstep, current):
+    """As `recall`, for a frontier of edges."""
+    start = kept.bounds[superstep]
+    size = kept.bounds[superstep + 1] - start
+    for i in range(team.thread, size, team.threads):
+        current.src[np.uint64(i)] = kept.queue[np.uint64(start + i)]
+        current.edge[np.uint64(i)] = kept.edge[np.uint64(start + i)]
+    if team.thread == 0:
+        current.info[SIZE] = size
+    barrier(team.sync)
 
 
 @compiled(allocates=False)

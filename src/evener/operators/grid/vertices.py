@@ -108,7 +108,7 @@ def combine_lanes(combine, value, like):
 
 
 @compiled(allocates=False)
-def take_flag(team, sink, held, emits, v):
+def take_flag(team, sink, held, emits, u, v, e):
     """Note that some call returned True."""
     return held + 1 if ballot(emits) != 0 else held
 

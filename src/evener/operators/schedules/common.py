@@ -4,7 +4,7 @@ A schedule is a function ``visit(team, out, current, wanted, first, last, f, whe
 sink, pieces)``: it calls ``f`` for the neighbours from ``first`` to ``last`` in the list of each
 vertex of the frontier ``current`` that is ``wanted``, if ``where`` holds at the neighbour, ends
 with a barrier, and returns the calls by this thread. After each round all lanes of a warp hand
-what they found to ``take(team, sink, held, emits, v)``; ``done`` has the last word.
+what they found to ``take(team, sink, held, emits, u, v, e)``; ``done`` has the last word.
 
 A list much longer than others would keep one warp busy while all wait. It is cut into pieces that
 the whole grid works off after the barrier: a vertex, its first edge and the one after its last.
@@ -59,7 +59,7 @@ def step(team, out, f, where, s, take, sink, held, lives, u, e):
         v = out.indices[np.uint64(e)]
         if where(v, s):
             emits = f(u, v, np.uint64(e), s)
-    return take(team, sink, held, emits, v)
+    return take(team, sink, held, emits, u, v, e)
 
 
 @compiled(allocates=False)
@@ -75,10 +75,10 @@ def run_along(team, out, f, where, s, take, sink, held, u, e, stop):
         # `where` may be asked early: it only ever turns from true to false.
         at_a, at_b, at_c = where(a, s), where(b, s), where(c, s)
         at_d = last and where(d, s)
-        held = take(team, sink, held, at_a and f(u, a, np.uint64(e), s), a)
-        held = take(team, sink, held, at_b and f(u, b, np.uint64(e + 32), s), b)
-        held = take(team, sink, held, at_c and f(u, c, np.uint64(e + 64), s), c)
-        held = take(team, sink, held, at_d and f(u, d, np.uint64(e + 96), s), d)
+        held = take(team, sink, held, at_a and f(u, a, np.uint64(e), s), u, a, e)
+        held = take(team, sink, held, at_b and f(u, b, np.uint64(e + 32), s), u, b, e + 32)
+        held = take(team, sink, held, at_c and f(u, c, np.uint64(e + 64), s), u, c, e + 64)
+        held = take(team, sink, held, at_d and f(u, d, np.uint64(e + 96), s), u, d, e + 96)
         e += 128
     while e < stop + team.lane:
         held = step(team, out, f, where, s, take, sink, held, e < stop, u, e)

@@ -1,0 +1,93 @@
+"""A small suite for `compute-sanitizer`, which slows kernels down a hundred times.
+
+    python tests/gpu/sanitize.py                       # compiles, and checks the answers
+    compute-sanitizer --tool memcheck python tests/gpu/sanitize.py
+    compute-sanitizer --tool racecheck python tests/gpu/sanitize.py
+    compute-sanitizer --tool initcheck python tests/gpu/sanitize.py
+
+Graphs are small and grids have two blocks, since those spin at barriers. CuPy's pool is off, and
+every array has memory of its own: what is written beyond one is then seen. Names of algorithms or
+programs choose some of them.
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import evener as ev
+from evener.device import cuda
+from evener.engine import gpu_memory
+from evener.engine.gpu_memory import CLEARED, SCRATCH, Layout
+from evener.engine.run import run as run_program
+
+BLOCKS = 2
+
+
+def graphs():
+    """One with a list that is cut, short ones, and loops; and a directed one."""
+    k = 700
+    src = np.r_[np.zeros(k, int), np.arange(k), np.arange(0, k, 9)]
+    dst = np.r_[np.arange(1, k + 1), np.arange(1, k + 1), np.arange(0, k, 9)]
+    weight = 1 + (src + dst) % 9
+    yield ev.Graph.from_edges(src, dst, weight, num_vertices=k + 3, directed=False)
+    rmat = ev.generate.rmat(8, 6, weights=(1, 9), seed=1, directed=True)
+    yield ev.Graph(rmat.indptr, rmat.indices, rmat.weights.astype(np.int64), directed=True)
+
+
+class Apart(Layout):
+    """Every array in a region of its own, but for those that host and kernel share."""
+
+    def cleared(self, length, dtype):
+        return self._place(length, dtype, f"{CLEARED} {len(self.sizes)}")
+
+    def scratch(self, length, dtype):
+        if self.given < 2:  # what is uploaded is in one piece
+            self.given += 1
+            return super().scratch(length, dtype)
+        return self._place(length, dtype, f"{SCRATCH} {len(self.sizes)}")
+
+    given = 0
+
+
+def few_blocks():
+    """Let kernels have few blocks."""
+    made = cuda.GridKernel.__init__
+
+    def init(self, *arguments):
+        made(self, *arguments)
+        self.blocks = BLOCKS
+
+    cuda.GridKernel.__init__ = init
+
+
+def main(chosen):
+    """Run all algorithms and programs, or those chosen."""
+    here = Path(__file__)
+    sys.path[:0] = [str(here.parents[1]), str(here.parents[2] / "examples")]
+    from cases import ALGORITHMS, LOOPS, assert_same, run
+
+    from shared_programs import parameters_for
+
+    cuda.library().cuda.set_allocator(None)
+    gpu_memory.Layout = Apart
+    few_blocks()
+    for graph in graphs():
+        for algorithm in ALGORITHMS:
+            if not chosen or algorithm in chosen:
+                want = run(algorithm, graph, device="cpu")
+                assert_same(run(algorithm, graph, device="cuda"), want, algorithm)
+                print(algorithm, flush=True)
+        for program, fields in LOOPS.items():
+            if not chosen or program.__name__ in chosen:
+                given = parameters_for(program, graph)
+                want, have = (
+                    run_program(program, graph, device=d, **given) for d in ("cpu", "cuda")
+                )
+                for name in fields:
+                    np.testing.assert_allclose(getattr(have, name), getattr(want, name), rtol=1e-9)
+                print(program.__name__, flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

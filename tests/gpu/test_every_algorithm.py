@@ -1,0 +1,64 @@
+"""Every algorithm with every schedule, in every direction, finds what the CPU finds."""
+
+import numpy as np
+import pytest
+from cases import ALGORITHMS, DIRECTED, assert_same, expected, graphs, random_graph, run, suits
+
+import evener as ev
+from evener.operators.schedules import SCHEDULES
+
+NAMED = [name for name in SCHEDULES if ":" not in name and name != "dynamic"]
+
+
+def on_all_graphs(algorithm, **options):
+    for name, graph in graphs().items():
+        if suits(algorithm, graph):
+            have = run(algorithm, graph, device="cuda", **options)
+            assert_same(have, expected(algorithm, name), f"{algorithm} on {name}, {options}")
+
+
+def cases():
+    for algorithm in ALGORITHMS:
+        for schedule in ("auto", *NAMED):
+            for direction in ("auto", "push", "pull"):
+                if direction == "auto" or algorithm in DIRECTED:
+                    # All of one algorithm on one worker, as it comes by the CPU's answers once.
+                    group = pytest.mark.xdist_group(f"{algorithm} {schedule}")
+                    yield pytest.param(algorithm, schedule, direction, marks=group)
+
+
+@pytest.mark.parametrize(("algorithm", "schedule", "direction"), list(cases()))
+def test_equals_the_cpu(algorithm, schedule, direction):
+    on_all_graphs(algorithm, schedule=schedule, direction=direction)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("schedule", [name for name in SCHEDULES if ":" in name])
+@pytest.mark.parametrize("algorithm", ["bfs", "sssp", "pagerank", "betweenness"])
+def test_widths_of_virtual_warps(algorithm, schedule):
+    on_all_graphs(algorithm, schedule=schedule)
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.float32, np.float64])
+@pytest.mark.parametrize("algorithm", ["sssp", "sswp"])
+def test_weights_of_every_dtype(algorithm, dtype):
+    for seed in range(4):
+        graph = random_graph(seed, dtype=dtype)
+        want = run(algorithm, graph, device="cpu")
+        assert_same(run(algorithm, graph, device="cuda"), want, f"{dtype} {seed}")
+
+
+@pytest.mark.parametrize("algorithm", ["bfs", "pagerank", "components"])
+def test_graphs_without_weights(algorithm):
+    graph = ev.generate.rmat(11, 8, seed=4)
+    assert_same(run(algorithm, graph, device="cuda"), run(algorithm, graph, device="cpu"), "rmat")
+
+
+@pytest.mark.parametrize("algorithm", ["pagerank", "weighted pagerank", "heat", "neural"])
+def test_vertices_in_the_order_of_degrees(algorithm, monkeypatch):
+    monkeypatch.setattr("evener.engine.gpu_memory.RELABEL_ARCS", 0)
+    monkeypatch.setattr("evener.engine.gpu_memory.RELABEL_SKEW", 0)
+    for name in ("rmat", "star and more", "random 1"):
+        graph = graphs()[name]
+        fresh = ev.Graph(graph.indptr, graph.indices, graph.weights, directed=graph.directed)
+        assert_same(run(algorithm, fresh, device="cuda"), expected(algorithm, name), name)

@@ -1,0 +1,208 @@
+"""What is not the answer: where results are, traces, memory, interrupts, and what is refused."""
+
+import gc
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+from numpy import float64, int64
+
+import evener as ev
+from evener.device.cuda import GridKernel
+from evener.engine.run import run
+from evener.programs import Field, Program, Scalar, functor
+from evener.programs.stages import compute, filter, reduce, repeat
+
+
+def test_results_may_stay_on_the_device():
+    import cupy
+
+    graph = ev.generate.grid(20, 20, weights=(1, 9))
+    r = ev.bfs(graph, 0, device="cuda", device_arrays=True)
+    assert isinstance(r.depth, cupy.ndarray)
+    assert r.depth.get().max() == 38
+    r = ev.sssp(graph, 0, device="cuda", device_arrays=True)
+    np.testing.assert_array_equal(r.parent.get(), ev.sssp(graph, 0, device="cpu").parent)
+    assert ev.connected_components(graph, device="cuda", device_arrays=True).count == 1
+
+
+def test_stats_trace_and_explanation():
+    graph = ev.generate.rmat(12, 16, seed=1)
+    have, want = (ev.bfs(graph, 0, device=name, direction="push") for name in ("cuda", "cpu"))
+    assert have.stats["supersteps"] == want.stats["supersteps"]
+    assert have.stats["edges"] == want.stats["edges"]
+    keys = ("superstep", "frontier", "edges", "direction")
+    rows = [[{key: row[key] for key in keys} for row in r.trace] for r in (have, want)]
+    assert rows[0] == rows[1]
+    assert "one kernel" in have.explain()
+    assert ev.bfs(graph, 0).stats["device"] == "cuda"
+
+
+# ---- memory ------------------------------------------------------------------------------------
+
+
+def test_graphs_leave_the_device_with_their_last_reference():
+    import cupy
+
+    pool = cupy.get_default_memory_pool()
+    graph = ev.generate.rmat(15, 16, seed=1)
+    ev.bfs(graph, 0, device="cuda")
+    used = pool.used_bytes()
+    ev.bfs(graph, 1, device="cuda")
+    assert pool.used_bytes() == used >= graph.nbytes
+    del graph
+    gc.collect()
+    assert pool.used_bytes() < used / 10
+
+
+def test_a_run_returns_its_memory():
+    import cupy
+
+    pool = cupy.get_default_memory_pool()
+    graph = ev.generate.rmat(12, 16, weights=(1, 9), seed=1)
+    calls = [
+        lambda: ev.bfs(graph, 0, device="cuda"),
+        lambda: ev.sssp(graph, 0, device="cuda"),
+        lambda: ev.betweenness(graph, sources=2, device="cuda"),
+    ]
+    for call in calls:
+        call()
+        gc.collect()
+        used = pool.used_bytes()
+        for _ in range(3):
+            call()
+        gc.collect()
+        assert pool.used_bytes() == used
+
+
+@pytest.mark.parametrize("limited", ["by a limit", "by what is free"])
+def test_too_large_a_graph_is_refused_before_anything_is_allocated(limited, monkeypatch):
+    import cupy
+
+    graph = ev.generate.path(20_000)
+    pool = cupy.get_default_memory_pool()
+    before = pool.used_bytes()
+    options = {"memory_limit": "100kB"} if limited == "by a limit" else {}
+    if not options:
+        monkeypatch.setattr("evener.device.cuda.free_memory", lambda: 1000)
+    with pytest.raises(ev.MemoryBudgetError, match=r"needs about .*B"):
+        ev.bfs(graph, 0, device="cuda", **options)
+    assert pool.used_bytes() == before
+    assert "_on_gpus" not in graph.__dict__ or not graph._on_gpus
+
+
+# ---- interrupts --------------------------------------------------------------------------------
+
+
+class Endless(Program):
+    """One stage between two looks at the wish to stop; those below have two, three, or loops."""
+
+    value = Field(int64, fill=1)
+    total = Scalar(int64, "sum")
+
+    @functor
+    def touch(v, s):
+        s.value[v] += 1
+
+    @functor
+    def is_any(v, s):
+        return True
+
+    @functor
+    def value_of(v, s):
+        return s.value[v]
+
+    @functor
+    def never(s):
+        return s.total < 0
+
+    loop = repeat(filter(is_any))
+
+
+class TwoStages(Endless):
+    loop = (
+        compute(Endless.touch),
+        repeat(compute(Endless.touch), filter(Endless.is_any)),
+    )
+
+
+class ThreeStages(Endless):
+    loop = (
+        compute(Endless.touch),
+        filter(Endless.is_any),
+        repeat(
+            compute(Endless.touch),
+            filter(Endless.is_any),
+            reduce(Endless.value_of, "sum", into=Endless.total),
+            until=Endless.never,
+        ),
+    )
+
+
+class LoopsAlone(Endless):
+    loop = repeat(repeat(filter(Endless.is_any), max_supersteps=0))
+
+
+class LoopsWithin(Endless):
+    loop = (
+        filter(Endless.is_any),
+        repeat(repeat(compute(Endless.touch), max_supersteps=3), filter(Endless.is_any)),
+    )
+
+
+@pytest.mark.parametrize(
+    "program", [Endless, TwoStages, ThreeStages, LoopsAlone, LoopsWithin], ids=lambda p: p.__name__
+)
+def test_interrupts_stop_the_kernel(program, monkeypatch):
+    graph = ev.generate.rmat(8, 8, seed=1)
+    launch, began = GridKernel.run, []
+
+    def launch_and_interrupt(self, words, cancel):
+        began.append(time.monotonic())
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+        return launch(self, words, cancel)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(GridKernel, "run", launch_and_interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            run(program, graph, device="cuda")
+    assert time.monotonic() - began[0] < 1.2
+    assert ev.connected_components(graph, device="cuda").count > 0  # the device still works
+
+
+def test_an_interrupt_within_a_large_loop():
+    graph = ev.generate.rmat(16, 16, seed=1)
+    ev.pagerank(graph, max_iterations=1, tol=1.0, device="cuda")  # compiled
+    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        ev.pagerank(graph, tol=0, max_iterations=10**9, device="cuda")
+    assert time.monotonic() - began < 2
+
+
+# ---- what is refused ---------------------------------------------------------------------------
+
+
+def test_a_gpu_that_is_not_there():
+    with pytest.raises(ev.DeviceError, match="there is no GPU 99"):
+        ev.bfs(ev.generate.path(3), 0, device="cuda:99")
+
+
+def test_a_functor_that_raises():
+    class Raises(Program):
+        value = Field(float64)
+
+        @functor
+        def check(v, s):
+            assert s.value[v] >= 0
+            s.value[v] += 1
+
+        loop = compute(check)
+
+    with pytest.raises(ev.DeviceError, match="a functor, check, that raises or asserts"):
+        run(Raises, ev.generate.path(3), device="cuda")
+    assert run(Raises, ev.generate.path(3)).value.tolist() == [1, 1, 1]

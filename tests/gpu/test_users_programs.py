@@ -1,0 +1,122 @@
+"""Programs of users' own: the examples, and those that test every stage and loop."""
+
+import importlib
+
+import numpy as np
+import pytest
+from cases import LOOPS, random_graph
+
+import evener as ev
+from evener.device.cuda import GridKernel
+from evener.engine import gpu
+from evener.engine.run import run
+from shared_programs import NAMES, Functions, Spread, between_layers, parameters_for, programs
+from test_native import Everything
+from test_native_loops import Bounded, Nested, OverEdges
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_examples(name, capsys):
+    example = importlib.import_module(name)
+    try:
+        example.main("cpu")
+    except ModuleNotFoundError as error:
+        pytest.skip(str(error))
+    want = capsys.readouterr().out.replace("cpu", "")
+    example.main("cuda")
+    assert capsys.readouterr().out.replace("cuda", "") == want
+
+
+@pytest.mark.parametrize("program", list(programs()), ids=lambda p: p.__name__)
+def test_programs_of_examples(program):
+    for graph in (of_users(0), ev.generate.grid(40, 50, weights=(1, 9), seed=2)):
+        given = parameters_for(program, graph)
+        have, want = (run(program, graph, device=device, **given) for device in ("cuda", "cpu"))
+        for name, field in program.declaration.fields.items():
+            if not (field.dtype is ev.VERTEX and field.merge in (None, "any")):
+                np.testing.assert_allclose(
+                    getattr(have, name), getattr(want, name), rtol=1e-6, atol=1e-9, err_msg=name
+                )
+
+
+def of_users(seed):
+    graph = random_graph(seed)
+    if seed % 4 == 0:
+        graph = ev.generate.rmat(9, 8, weights=(1, 9), seed=seed)
+    return ev.Graph(
+        graph.indptr, graph.indices, graph.weights.astype(np.int64), directed=graph.directed
+    )
+
+
+@pytest.mark.parametrize("program", LOOPS, ids=lambda p: p.__name__)
+def test_stages_and_loops(program):
+    """The CPU is compared with the interpreter elsewhere, in detail."""
+    for seed in range(24):
+        graph = of_users(seed)
+        given = parameters_for(program, graph)
+        if program is Bounded:
+            given |= [{}, {"limit": 2}, {"limit": 0}, {"horizon": 9.0}][seed % 4] | {"delta": 1.0}
+        want = run(program, graph, device="cpu", **given)
+        have = run(program, graph, device="cuda", **given)
+        for name in LOOPS[program]:
+            np.testing.assert_allclose(
+                getattr(have, name), getattr(want, name), rtol=1e-9, err_msg=f"{name} {seed}"
+            )
+        for name in program.declaration.scalars:
+            assert getattr(have, name) == pytest.approx(getattr(want, name))
+        assert have.stats["supersteps"] == want.stats["supersteps"]
+        if program is not Everything:  # where the order of calls decides how often it is looked
+            assert have.stats["edges"] == want.stats["edges"]
+
+
+@pytest.mark.parametrize("program", [OverEdges, Bounded, Nested], ids=lambda p: p.__name__)
+def test_kernels_that_return_for_more_room(program, monkeypatch):
+    """They go on where they were: what is found and counted is the same, wherever they returned."""
+    launches, launch = [], GridKernel.run
+    monkeypatch.setattr(GridKernel, "run", lambda *given: launches.append(1) or launch(*given))
+    runs = 0
+    for seed in range(6):
+        graph = of_users(seed)
+        given = parameters_for(program, graph) | ({"delta": 1.0} if program is Bounded else {})
+        want = run(program, graph, device="cuda", **given)
+        for room in (1, 7, 60):
+            with monkeypatch.context() as patch:
+                patch.setattr(gpu, "_first_room", lambda *_, room=room: room)
+                have = run(program, of_users(seed), device="cuda", **given)
+            for name in LOOPS[program]:
+                np.testing.assert_array_equal(getattr(have, name), getattr(want, name))
+            for name in ("supersteps", "edges"):
+                assert have.stats[name] == want.stats[name]
+            runs += 1
+    assert len(launches) > 6 + runs + 6  # at least six of them returned
+
+
+def test_queues_that_are_nearly_full(monkeypatch):
+    graph = between_layers(700)
+    want = run(Spread, graph, device="cpu", source=0)
+    for room in (graph.num_vertices, graph.num_vertices + 300_000, 10**7):
+        monkeypatch.setattr(gpu, "_queue_length", lambda *_, room=room: room)
+        fresh = between_layers(700)
+        have = run(Spread, fresh, device="cuda", source=0)
+        np.testing.assert_array_equal(have.level, want.level)
+
+
+@pytest.mark.parametrize("program", [OverEdges, Bounded, Nested], ids=lambda p: p.__name__)
+def test_loops_repeated(program):
+    graph = of_users(4)
+    given = parameters_for(program, graph) | ({"delta": 1.0} if program is Bounded else {})
+    want = run(program, graph, device="cpu", **given)
+    for _ in range(50):
+        have = run(program, graph, device="cuda", **given)
+        for name in LOOPS[program]:
+            np.testing.assert_array_equal(getattr(have, name), getattr(want, name))
+
+
+def test_functions_of_numpy():
+    graph = ev.generate.path(60)
+    have, want = (run(Functions, graph, device=device) for device in ("cuda", "cpu"))
+    for name, field in Functions.declaration.fields.items():
+        rtol = 1e-5 if field.dtype == np.float32 else 1e-12
+        np.testing.assert_allclose(
+            getattr(have, name), getattr(want, name), rtol=rtol, err_msg=name
+        )

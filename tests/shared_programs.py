@@ -1,0 +1,122 @@
+"""Programs that several tests run: those of the examples, and some that gather every way."""
+
+import importlib
+import sys
+from pathlib import Path
+
+import numpy as np
+from numpy import float32, float64, int32, int64
+
+import evener as ev
+from evener.device import atomic
+from evener.programs import Field, Program, Vertex, functor
+from evener.programs.gas import GasProgram
+from evener.programs.stages import advance, compute, repeat
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+NAMES = [
+    "widest_path", "k_core", "k_hop", "personalised_heat", "path_counting",
+    "gather_apply_scatter", "vertex_centric",
+]  # fmt: skip
+
+
+def module(name):
+    if str(EXAMPLES) not in sys.path:
+        sys.path.append(str(EXAMPLES))
+    return importlib.import_module(name)
+
+
+def programs():
+    for name in NAMES:
+        for found in vars(module(name)).values():
+            if isinstance(found, type) and issubclass(found, Program) and found is not Program:
+                yield found
+
+
+def parameters_for(program, graph):
+    n = graph.num_vertices
+    ones = np.ones(n)
+    known = {
+        "source": 0, "found": np.zeros(n), "initial": ones * np.arange(n), "held": np.array([0]),
+        "sources": np.arange(min(2, n)), "seeds": np.array([0]), "target": 5, "max_iterations": 3,
+    }  # fmt: skip
+    d = program.declaration
+    asked = {*d.start_parameters, *d.params}
+    return {name: value for name, value in known.items() if name in asked}
+
+
+class Neighbours(GasProgram):
+    """What comes in, goes out, or both, with weights."""
+
+    total = Field(int64)
+    max_supersteps = 1
+
+    @functor
+    def gather(src, dst, edge, s):
+        return (s.id[src] + 1) * s.weight[edge] + 1000 * s.id[dst]
+
+    @functor
+    def apply(v, total, s):
+        s.total[v] = total
+        return True
+
+
+class Outwards(Neighbours):
+    along = "out"
+
+
+class Around(Neighbours):
+    along = "both"
+
+
+class Spread(Program):
+    """Every call emits its target, so that vertices are in a frontier as often as they may be."""
+
+    level = Field(int64, fill=-1, merge="max")
+
+    @functor
+    def spread(src, dst, edge, s):
+        atomic.max(s.level, dst, s.superstep)
+        return s.superstep < 4
+
+    def start(self, source: Vertex):
+        return [source]
+
+    loop = repeat(advance(spread))
+
+
+def between_layers(width, layers=3):
+    """Layers of vertices, each with an arc to all of the next one, and the last to the first."""
+    first = 1 + width * np.arange(layers)
+    src, dst = [np.zeros(width, int)], [np.arange(1, 1 + width)]
+    for here, there in zip(first, np.roll(first, -1), strict=True):
+        src.append(np.repeat(here + np.arange(width), width))
+        dst.append(np.tile(there + np.arange(width), width))
+    return ev.Graph.from_edges(np.concatenate(src), np.concatenate(dst))
+
+
+class Functions(Program):
+    """NumPy's functions of numbers, of every dtype."""
+
+    whole = Field(int64)
+    short = Field(int32)
+    real = Field(float64)
+    single = Field(float32)
+    odd = Field(float64)
+
+    @functor
+    def calculate(v, s):
+        x = float64(s.id[v]) / 7 - 3
+        s.real[v] = np.sqrt(np.abs(x)) + np.exp(-x) * np.floor(x) + np.ceil(x) - np.cbrt(x)
+        s.real[v] += np.power(np.fabs(x), 1.5) + np.log1p(np.square(x)) + np.sign(x)
+        s.odd[v] = np.trunc(x) + 10 * np.rint(x) + np.copysign(2.5, x) + np.mod(x, 2.0)
+        s.odd[v] += np.floor_divide(x, 0.7) + np.negative(x) + np.expm1(x) + np.exp2(x)
+        if np.isinf(x / 0.0) and np.isfinite(x) and not np.isnan(x) and x != 0:
+            s.odd[v] += np.reciprocal(x)
+        y = float32(x)
+        s.single[v] = np.sqrt(np.abs(y)) + np.floor(y) * np.sign(y) + np.maximum(y, np.rint(y))
+        s.whole[v] = np.abs(s.id[v] - 9) + np.square(s.id[v]) + np.sign(s.id[v] - 5)
+        s.whole[v] += np.power(int64(3), 4) + np.mod(-s.id[v], 7) + np.floor_divide(-s.id[v], 4)
+        s.short[v] = np.abs(int32(-3)) + np.negative(int32(s.id[v]))
+
+    loop = compute(calculate, over="all")
