@@ -32,7 +32,7 @@ test-all: $(INSTALLED)  ## every test
 
 test-gpu: $(INSTALLED)  ## the tests that need an NVIDIA GPU; EXTRA=cu13 for newer drivers
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,$(EXTRA)]'
-	$(BIN)/python -m pytest tests/gpu -n 12 --dist loadgroup -m "not slow"
+	$(BIN)/python -m pytest tests/gpu -n 12 --dist loadgroup
 
 test-gpu-sanitize: $(INSTALLED)  ## a small suite on a GPU under NVIDIA's compute-sanitizer
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,$(EXTRA)]'

@@ -18,7 +18,7 @@ import numpy as np
 import evener as ev
 from evener.device import cuda
 from evener.engine import gpu_memory
-from evener.engine.gpu_memory import CLEARED, SCRATCH, Layout
+from evener.engine.gpu_memory import CLEARED, Layout
 from evener.engine.run import run as run_program
 
 BLOCKS = 2
@@ -36,18 +36,24 @@ def graphs():
 
 
 class Apart(Layout):
-    """Every array in a region of its own, but for those that host and kernel share."""
+    """Every array in a region of its own, but for those that host and kernel share.
+
+    Queues are cleared: to read one beyond its end, and not to use what was read, is no mistake.
+    """
+
+    given = 0
+    queue = None
 
     def cleared(self, length, dtype):
         return self._place(length, dtype, f"{CLEARED} {len(self.sizes)}")
 
     def scratch(self, length, dtype):
-        if self.given < 2:  # what is uploaded is in one piece
-            self.given += 1
+        if self.given < 2:  # words of frontiers and a queue are uploaded in one piece
+            self.given, self.queue = self.given + 1, (length, dtype)
             return super().scratch(length, dtype)
-        return self._place(length, dtype, f"{SCRATCH} {len(self.sizes)}")
-
-    given = 0
+        if (length, dtype) == self.queue:
+            return self.cleared(length, dtype)
+        return self._place(length, dtype, f"scratch {len(self.sizes)}")
 
 
 def few_blocks():
@@ -71,6 +77,7 @@ def main(chosen):
 
     cuda.library().cuda.set_allocator(None)
     gpu_memory.Layout = Apart
+    gpu_memory.SCRATCH = f"{CLEARED} and uploaded"
     few_blocks()
     for graph in graphs():
         for algorithm in ALGORITHMS:

@@ -18,13 +18,17 @@ def on_all_graphs(algorithm, **options):
 
 
 def cases():
+    """Each compiles kernels of its own; those that `test_random` uses too are of its group."""
     for algorithm in ALGORITHMS:
         for schedule in ("auto", *NAMED):
             for direction in ("auto", "push", "pull"):
                 if direction == "auto" or algorithm in DIRECTED:
-                    # All of one algorithm on one worker, as it comes by the CPU's answers once.
-                    group = pytest.mark.xdist_group(f"{algorithm} {schedule}")
-                    yield pytest.param(algorithm, schedule, direction, marks=group)
+                    known = direction == "auto"
+                    group = f"{algorithm} {schedule}" + ("" if known else f" {direction}")
+                    marks = [pytest.mark.xdist_group(group)]
+                    if schedule != "auto" and not known:
+                        marks.append(pytest.mark.slow)
+                    yield pytest.param(algorithm, schedule, direction, marks=marks)
 
 
 @pytest.mark.parametrize(("algorithm", "schedule", "direction"), list(cases()))

@@ -8,6 +8,7 @@ import time
 
 import numpy as np
 import pytest
+from cases import weighted
 from numpy import float64, int64
 
 import evener as ev
@@ -17,10 +18,11 @@ from evener.programs import Field, Program, Scalar, functor
 from evener.programs.stages import compute, filter, reduce, repeat
 
 
+@pytest.mark.xdist_group("sssp auto")
 def test_results_may_stay_on_the_device():
     import cupy
 
-    graph = ev.generate.grid(20, 20, weights=(1, 9))
+    graph = weighted(ev.generate.grid(20, 20, weights=(1, 9)))
     r = ev.bfs(graph, 0, device="cuda", device_arrays=True)
     assert isinstance(r.depth, cupy.ndarray)
     assert r.depth.get().max() == 38
@@ -58,11 +60,12 @@ def test_graphs_leave_the_device_with_their_last_reference():
     assert pool.used_bytes() < used / 10
 
 
+@pytest.mark.xdist_group("sssp auto")
 def test_a_run_returns_its_memory():
     import cupy
 
     pool = cupy.get_default_memory_pool()
-    graph = ev.generate.rmat(12, 16, weights=(1, 9), seed=1)
+    graph = weighted(ev.generate.rmat(12, 16, weights=(1, 9), seed=1))
     calls = [
         lambda: ev.bfs(graph, 0, device="cuda"),
         lambda: ev.sssp(graph, 0, device="cuda"),

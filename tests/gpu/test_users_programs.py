@@ -4,7 +4,7 @@ import importlib
 
 import numpy as np
 import pytest
-from cases import LOOPS, random_graph
+from cases import LOOPS, random_graph, weighted
 
 import evener as ev
 from evener.device.cuda import GridKernel
@@ -29,7 +29,7 @@ def test_examples(name, capsys):
 
 @pytest.mark.parametrize("program", list(programs()), ids=lambda p: p.__name__)
 def test_programs_of_examples(program):
-    for graph in (of_users(0), ev.generate.grid(40, 50, weights=(1, 9), seed=2)):
+    for graph in (of_users(0), weighted(ev.generate.grid(40, 50, weights=(1, 9), seed=2))):
         given = parameters_for(program, graph)
         have, want = (run(program, graph, device=device, **given) for device in ("cuda", "cpu"))
         for name, field in program.declaration.fields.items():

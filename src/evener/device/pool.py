@@ -16,17 +16,20 @@ from typing import Any
 import numpy as np
 
 from evener.device.compile import compiled
-from evener.device.sync import give_way, load
+from evener.device.sync import cycles, give_way, load
 
-LOOKS = 5000  # that a lingering thread takes, giving way after each: two to four milliseconds
+# How long a thread lingers: so many looks, giving way after each, two to four milliseconds in all;
+# but where others want its core a look takes as long as their turns, so ticks of the clock count
+# too: two milliseconds of a processor's.
+LOOKS, TICKS = 5000, 6_000_000
 OFTEN = 8  # calls after which a process counts as one that goes on calling
 
 
 @compiled(allocates=False)
 def linger(posted, seen):
     """Wait until the word differs from what was ``seen``, or for a while."""
-    looks = 0
-    while load(posted, 0) == seen and looks < LOOKS:
+    looks, began = 0, cycles()
+    while load(posted, 0) == seen and looks < LOOKS and cycles() - began < TICKS:
         give_way()
         looks += 1
 
