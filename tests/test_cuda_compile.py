@@ -34,8 +34,10 @@ from evener.algorithms.sssp import (
 )
 from evener.algorithms.sswp import SSWP
 from evener.device import cuda as device
-from evener.engine import gpu
+from evener.engine import gpu, gpu_parts
 from evener.engine.job import set_up
+from evener.engine.partitioners import partition
+from evener.operators.policies import policy_of
 from evener.operators.schedules import SCHEDULES
 from evener.programs import Program
 from shared_programs import Around, Functions, Spread, parameters_for, programs
@@ -147,6 +149,31 @@ def test_directions(direction):
 @pytest.mark.parametrize("program", [BFS, PageRank], ids=lambda p: p.__name__)
 def test_an_older_gpu(program):
     ptx(program, capability=(8, 0))
+
+
+@pytest.mark.parametrize("hub", [False, True])
+@pytest.mark.parametrize("program", [BFS, SSSP, PageRank], ids=lambda p: p.__name__)
+def test_parts(program, hub):
+    ptx_of_parts(program, hub)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("hub", [False, True])
+@pytest.mark.parametrize("program", CASES, ids=lambda p: p.__name__)
+def test_parts_in_full(program, hub):
+    if program is TargetSSSP:  # its order tells supersteps apart
+        with pytest.raises(ev.DeviceError, match="does not run on parts of a GPU"):
+            ptx_of_parts(program, hub)
+    else:
+        ptx_of_parts(program, hub)
+
+
+def ptx_of_parts(program, hub):
+    graph, parameters = CASES[program]
+    job = set_up(program, graph, parameters, lazy=True)
+    part_of = partition(graph, "random", [1, 1])
+    text = gpu_parts.ptx_of(job, part_of, 2, "auto", "auto", policy_of("refined"), (9, 0), hub)
+    assert ("st.release.sys" in text) == hub
 
 
 @pytest.mark.slow

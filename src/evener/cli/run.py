@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 # Options of `evener.run`, handed on where they are given: what it refuses is refused there.
 _ENGINE = {
-    "device": ("D", "auto (default), python, cpu, cpu:4, or a set such as cpu+cpu"),
+    "device": (
+        "D",
+        "auto (default), python, cpu, cpu:4, cuda, or a set: cpu+cpu, cpu+cuda",
+    ),
     "partition": ("P", "how a set divides the vertices: random, static, high, low, metis, …"),
     "memory_limit": ("L", "refuse a run that needs more: 4GiB, or by device: cpu=4GiB,cuda:0=2GiB"),
     "exchange": ("X", "how parts tell each other of changes: refined"),

@@ -279,13 +279,13 @@ class GridKernel:
         _worked.append(True)
         self.blocks = min(each, blocks_each) * device.attributes["MultiProcessorCount"]
 
-    def start(self, words: np.ndarray) -> None:
+    def start(self, words: np.ndarray, blocks: int | None = None, stream: Any = None) -> None:
         """Start the kernel with arguments that `pack` packed, in the order of the stream."""
+        stream = stream or library().cuda.get_current_stream()
         places = words.ctypes.data + words.itemsize * np.arange(len(words), dtype=np.uint64)
         failed = _driver().cuLaunchCooperativeKernel(
-            ctypes.c_void_p(self._function.ptr), self.blocks, 1, 1, BLOCK, 1, 1, 0,
-            ctypes.c_void_p(library().cuda.get_current_stream().ptr),
-            ctypes.c_void_p(places.ctypes.data),
+            ctypes.c_void_p(self._function.ptr), blocks or self.blocks, 1, 1, BLOCK, 1, 1, 0,
+            ctypes.c_void_p(stream.ptr), ctypes.c_void_p(places.ctypes.data),
         )  # fmt: skip
         if failed:
             raise DeviceError(f"the driver does not start the kernel: its error is {failed}.")
@@ -303,20 +303,71 @@ class GridKernel:
         start.record(stream)
         self.start(words)
         stop.record(stream)
-        began = time.perf_counter()
-        try:
-            while not stop.done:
-                if time.perf_counter() - began > SPIN_SECONDS:
-                    time.sleep(POLL_SECONDS)
-                    progress.report(0, 0)
-        except BaseException:
-            with cuda.Stream(non_blocking=True) as aside:
-                word = np.ones(1, np.uint32)
-                upload(cancel, word, aside)
-                aside.synchronize()
-            stop.synchronize()
-            raise
+        _wait([stop], [cancel])
         return cuda.get_elapsed_time(start, stop) / 1000
+
+    def start_beside(self, words: list[np.ndarray], blocks: list[int]) -> Running:
+        """Start the kernel several times at once, each time with so many of the card's blocks.
+
+        All of them are on the card together, so that they can meet.
+        """
+        if sum(blocks) > self.blocks:
+            raise DeviceError(f"this GPU runs {self.blocks} blocks at once, not {sum(blocks)}.")
+        cuda = library().cuda
+        ready = cuda.Event()
+        ready.record(cuda.get_current_stream())
+        streams = _streams(current(), len(words))
+        start, stops = cuda.Event(), [cuda.Event() for _ in words]
+        for stream in streams:
+            stream.wait_event(ready)
+        start.record(streams[0])
+        for one, count, stream, stop in zip(words, blocks, streams, stops, strict=True):
+            self.start(one, count, stream)
+            stop.record(stream)
+        return Running(start, stops)
+
+
+class Running(NamedTuple):
+    """Kernels that were started."""
+
+    start: Any
+    stops: list[Any]
+
+    def is_done(self) -> bool:
+        """Whether all have ended; an error of the GPU is raised."""
+        return all(stop.done for stop in self.stops)
+
+    def wait(self, cancels: list[int]) -> float:
+        """Wait for them; returns the seconds until the last ended."""
+        _wait(self.stops, cancels)
+        elapsed = library().cuda.get_elapsed_time
+        return max(elapsed(self.start, stop) for stop in self.stops) / 1000
+
+
+def _wait(stops: list[Any], cancels: list[int]) -> None:
+    """Wait for kernels; an interrupt has them stop, and goes on to the caller when they have."""
+    cuda = library().cuda
+    began = time.perf_counter()
+    try:
+        while not all(stop.done for stop in stops):
+            if time.perf_counter() - began > SPIN_SECONDS:
+                time.sleep(POLL_SECONDS)
+                progress.report(0, 0)
+    except BaseException:
+        with cuda.Stream(non_blocking=True) as aside:
+            word = np.ones(1, np.uint32)
+            for cancel in cancels:
+                upload(cancel, word, aside)
+            aside.synchronize()
+        for stop in stops:
+            stop.synchronize()
+        raise
+
+
+@functools.cache
+def _streams(ordinal: int, count: int) -> list[Any]:
+    """Streams of a GPU that do not wait for each other."""
+    return [library().cuda.Stream(non_blocking=True) for _ in range(count)]
 
 
 @functools.cache
@@ -328,6 +379,13 @@ def _driver() -> Any:
 def allocate(nbytes: int) -> Any:
     """Memory of the current GPU, from the pool; its address is ``ptr``."""
     return library().cuda.alloc(nbytes)
+
+
+def pinned(length: int, dtype: Any) -> np.ndarray:
+    """An array in the host's memory that kernels reach at the same address."""
+    dtype = np.dtype(dtype)
+    memory = library().cuda.alloc_pinned_memory(max(1, length) * dtype.itemsize)
+    return np.frombuffer(memory, dtype, max(1, length))
 
 
 def upload(address: int, array: np.ndarray, stream: Any = None) -> None:

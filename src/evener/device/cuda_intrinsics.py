@@ -411,6 +411,50 @@ def _overload_prefetch(array, index):
 
 
 @intrinsic
+def _told(typing, array, index, value):
+    def generate(context, builder, sig, args):
+        pointer, new = _operands(context, builder, sig, args)
+        word = ir.IntType(64)
+        kind = ir.FunctionType(ir.VoidType(), [word, word])
+        text = "st.release.sys.u64 [$0], $1;"
+        code = ir.InlineAsm(kind, text, "l,l,~{memory}", side_effect=True)
+        builder.call(code, [builder.ptrtoint(pointer, word), new])
+        return context.get_dummy_value()
+
+    return signature(types.none, array, index, value), generate
+
+
+@intrinsic
+def _hear(typing, array, index):
+    def generate(context, builder, sig, args):
+        (pointer,) = _operands(context, builder, sig, args)
+        word = ir.IntType(64)
+        text = "ld.acquire.sys.u64 $0, [$1];"
+        code = ir.InlineAsm(ir.FunctionType(word, [word]), text, "=l,l,~{memory}", side_effect=True)
+        return builder.call(code, [builder.ptrtoint(pointer, word)])
+
+    return signature(array.dtype, array, index), generate
+
+
+@overload(warp.told)
+def _overload_told(array, index, value):
+    def told(array, index, value):
+        _told(array, index, value)
+
+    return told
+
+
+@overload(warp.hear)
+def _overload_hear(array, index):
+    return lambda array, index: _hear(array, index)
+
+
+@overload(warp.fence_host)
+def _overload_fence_host():
+    return lambda: cuda.threadfence_system()
+
+
+@intrinsic
 def _shared_parts(typing, like):
     """One array for each dtype, however many functions use it: they are linked more than once."""
 

@@ -174,13 +174,18 @@ def most_threads() -> int:
 
 
 def run_teams(
-    worker: Compiled, teams: list[tuple[int, np.ndarray, tuple[Any, ...]]], world: np.ndarray
+    worker: Compiled,
+    teams: list[tuple[int, np.ndarray, tuple[Any, ...]]],
+    world: np.ndarray,
+    watch: Callable[[], None] | None = None,
+    let_go: Callable[[], None] | None = None,
 ) -> list[list[int]]:
     """Run a worker on several teams at once, which meet each other at the barriers of ``world``.
 
     A team is a number of threads, the words they share, and further arguments. Returns what each
     thread of each team returned. A thread that raises, or returns less than 0, is gone: the others
-    are let go at once.
+    are let go at once. Where other devices take part, ``watch`` is called now and then and raises
+    if one of them has failed, and ``let_go`` has nobody wait for the others any more.
     """
     with _together:
         running = _pool().submit(
@@ -195,9 +200,15 @@ def run_teams(
                 if any(future.exception() or future.result() < 0 for future in done):
                     for sync in (world, *(team[1] for team in teams)):
                         abort(sync)
+                    if let_go is not None:
+                        let_go()
+                if watch is not None:
+                    watch()
                 progress.report(0, 0)
-        except BaseException:
+        except BaseException as error:
             world[CANCEL] = 1
+            if let_go is not None and not isinstance(error, KeyboardInterrupt):
+                let_go()
             concurrent.futures.wait(running)
             raise
     returned = iter(running)

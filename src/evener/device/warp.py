@@ -100,6 +100,20 @@ def prefetch(array: Any, index: Any) -> None:
     """Ask for an element that a later stage reads, without waiting for it."""
 
 
+def told(array: Any, index: Any, value: Any) -> None:
+    """Write a word of the host's memory, after all that this thread has seen written."""
+    array[index] = value
+
+
+def hear(array: Any, index: Any) -> Any:
+    """Read a word that the host, or another GPU, writes; see from then on what it wrote before."""
+    return array[index]
+
+
+def fence_host() -> None:
+    """Let the host see what was written so far before what is written from now on."""
+
+
 def shared_buffer(like: Any) -> Any:
     """Memory that the threads of a block share: `BUFFER` items for each warp."""
     return np.empty(BUFFER * BLOCK // WARP, like.dtype)
@@ -117,7 +131,16 @@ def cycles() -> int:
 
 @compiled(allocates=False)
 def barrier(sync):
-    """Wait until all threads of the grid are here, and see what each has written.
+    """Wait until all threads of the grid are here, and see what each has written."""
+    share = np.int64(1)
+    if block() == 0:
+        share = _TOP - (num_blocks() - 1)
+    meet_at(sync, np.uint32(share))
+
+
+@compiled(allocates=False)
+def meet_at(sync, share):
+    """Wait until the shares of all blocks add up.
 
     Blocks add one each to a word, the first block what is missing to its top bit: when that bit
     turns, all have arrived (as CUDA's cooperative groups do it). It cannot turn before this block
@@ -128,10 +151,7 @@ def barrier(sync):
         before = load_now(sync, 0)
     sync_block()
     if thread_of_block() == 0:
-        share = np.int64(1)
-        if block() == 0:
-            share = _TOP - (num_blocks() - 1)
-        arrive(sync, 0, np.uint32(share))
+        arrive(sync, 0, share)
         while (before ^ load_after(sync, 0)) & _TOP_BIT == 0:
             pass
     sync_block()

@@ -43,6 +43,22 @@ class Texts:
         lines += [f"{self.value(name, 'slot')} = 0" for name in sorted(self.zeroed)]
         return _function("copy(values, olds, slot, g, home)", [*lines, "return new"])
 
+    def pack(self, names: tuple[str, ...]) -> str:
+        """``pack(values, boxes, slot, at)``: values of a slot for another machine."""
+        lines = [f"boxes[{i}][at] = {self.value(name, 'slot')}" for i, name in enumerate(names)]
+        return _function("pack(values, boxes, slot, at)", lines or ["pass"])
+
+    def unpack(self, names: tuple[str, ...]) -> str:
+        """``unpack(values, boxes, slot, at)``: values of a slot from another machine."""
+        lines = [f"{self.value(name, 'slot')} = boxes[{i}][at]" for i, name in enumerate(names)]
+        return _function("unpack(values, boxes, slot, at)", lines or ["pass"])
+
+    def shadow(self, names: tuple[str, ...]) -> str:
+        """``shadow(values, olds, home, g)``: what a ghost elsewhere begins a stage with."""
+        kept = [name for name in names if name in self.shadowed]
+        lines = [f"{self.old(name)} = {self.value(name, 'home')}" for name in kept]
+        return _function("shadow(values, olds, home, g)", lines or ["pass"])
+
     def differs(self, name: str) -> str:
         """Whether a stage has changed a ghost."""
         if name in self.zeroed:

@@ -62,6 +62,8 @@ def lower_grid(
 
 
 class _GridWriter(Resumable, _Writer):
+    signature: tuple[str, ...] = SIGNATURE
+
     def __init__(self, job: Job, direction: str, state: Any, schedule: str, relabels: bool):
         super().__init__(job, direction, state)
         self.prepare()
@@ -89,7 +91,7 @@ class _GridWriter(Resumable, _Writer):
             self.names["ids"] = Identity()
 
     def write(self) -> Kernel:
-        for line in _PROLOGUE:
+        for line in self.prologue():
             self.put(line)
         self.lines += [f"    field_{name} = fields[{i}]" for i, name in enumerate(self.d.fields)]
         for i, name in enumerate(self.d.scalars):
@@ -116,8 +118,8 @@ class _GridWriter(Resumable, _Writer):
         for name in self.d.scalars:
             self.put(f"if team.thread == 0: partial_{name}[0] = scalar_{name}")
         self.put("tell_whole(team, trace, visited, fused)")
-        self.put("return 0")
-        given = ", ".join(SIGNATURE)
+        self.put(f"return {self.outcome()}")
+        given = ", ".join(self.signature)
         body = "\n".join(self.lines)
         text = (
             f"def worker({given}):\n{body}\n\n\n"
@@ -126,6 +128,12 @@ class _GridWriter(Resumable, _Writer):
         self.kernel.text, self.kernel.names = text, self.names
         self.kernel.orders, self.kernel.has_edges = self.orders, self.has_edges
         return self.kernel
+
+    def prologue(self) -> tuple[str, ...]:
+        return _PROLOGUE
+
+    def outcome(self) -> str:
+        return "0"
 
     def refuse(self, what: str) -> NoReturn:
         raise NotLoweredError(f"{self.d.name} {what}, which this version does not run on a GPU.")

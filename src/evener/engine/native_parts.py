@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,13 +15,15 @@ from evener.device.states import state_type
 from evener.device.sync import new_sync
 from evener.device.team import most_threads, run_teams
 from evener.engine.check_functors import check_functors, compile_kernel, total_dtype
+from evener.engine.hub import HubMemory, no_hub
 from evener.engine.job import Job, field_dtype
 from evener.engine.lower import pulls
-from evener.engine.lower_parts import PartsKernel, lower_parts
+from evener.engine.lower_exchange import PartsKernel
+from evener.engine.lower_parts import lower_parts
 from evener.engine.memory import require_parts
 from evener.engine.native import OFFERED, TRACE_ROWS, _functors, _Names, _unsigned, _worker
 from evener.engine.partitioners import partition as assign
-from evener.engine.parts import Part, Parts, divide
+from evener.engine.parts import Part, Parts, divide, divide_by, picked, put_back
 from evener.engine.rooms import (
     bucket_rooms,
     edge_rooms,
@@ -33,10 +36,12 @@ from evener.errors import DeviceError, MemoryBudgetError
 from evener.operators import exchange
 from evener.operators.frontier import ALL, BUFFER, EDGES, FORM, INFO_WORDS, SIZE
 from evener.operators.gather import num_chunks
+from evener.operators.hub import APART
 from evener.operators.policies import Policy
 from evener.programs.fields import neutral
 from evener.programs.stages import Backwards, Edges, Gather, walk
 
+_KEPT = 4  # kernels whose arrays are kept with the parts
 fault: tuple[int, int] | None = None  # tests have a part fail at a superstep
 
 
@@ -49,43 +54,69 @@ def run_parts(
     limits: Sequence[int | None] = (),
 ) -> list[str]:
     """Divide the graph and run a job over its parts; returns what there is to say about it."""
-    k, began = len(threads), time.perf_counter()
-    part_of = assign(job.graph, partition, [count / sum(threads) for count in threads])
-    if limits:
+    k, shares = len(threads), [count / sum(threads) for count in threads]
+    if any(limit is not None for limit in limits):
         devices = [f"cpu:{count}" for count in threads]
+        part_of = assign(job.graph, partition, shares)
         require_parts(job.declaration, job.graph, part_of, limits, devices, direction)
-    assigning = time.perf_counter() - began
-    execute_parts(job, threads, part_of, policy, direction)
-    job.stats["partition_seconds"] = job.stats.get("partition_seconds", 0.0) + assigning
-    name = partition if isinstance(partition, str) else getattr(partition, "__name__", "given")
+    began = time.perf_counter()
+    require_threads(threads)
+    parts = None
+    if job.graph.num_vertices:
+        parts = divide_by(job.graph, partition, shares, **lists_of(job, direction))
+    job.stats["partition_seconds"] = time.perf_counter() - began
+    _execute(job, threads, parts, policy, direction)
     told = [" + ".join(f"{n:,}" for n in job.stats.get(what, ())) for what in ("owned", "ghosts")]
     return [
-        f"Partition: {'random' if name == 'auto' else name}, {k} parts with {told[0] or 'no'} "
+        f"Partition: {name_of(partition)}, {k} parts with {told[0] or 'no'} "
         f"vertices and {told[1] or 'no'} ghosts.",
         f"Threads: {' + '.join(map(str, threads))}. Direction: {direction}.",
     ]
+
+
+def name_of(partition: Any) -> str:
+    """What to call a partitioner."""
+    name = partition if isinstance(partition, str) else getattr(partition, "__name__", "given")
+    return "random" if name == "auto" else name
+
+
+def lists_of(job: Job, direction: str) -> dict[str, bool]:
+    """Which lists the parts of a graph need for a program, and in which order."""
+    d = job.declaration
+    slices = any(isinstance(s, Edges) and s.neighbours is not None for s in walk(d.loop))
+    return {"pulls": pulls(d, direction), "in_order": slices}
+
+
+def require_threads(threads: list[int]) -> None:
+    """Refuse more threads than can run at once."""
+    if sum(threads) > most_threads():
+        raise DeviceError(
+            f"{len(threads)} partitions need {sum(threads)} threads that run at once; at most "
+            f"{most_threads()} can: name fewer, or 'cpu:1' for each."
+        )
 
 
 def execute_parts(
     job: Job, threads: list[int], part_of: np.ndarray, policy: Policy, direction: str = "auto"
 ) -> None:
     """Run a job over parts with so many threads each, changing its fields in place."""
+    require_threads(threads)
+    parts = None
+    if job.graph.num_vertices:
+        parts = divide(job.graph, part_of, len(threads), **lists_of(job, direction))
+    _execute(job, threads, parts, policy, direction)
+
+
+def _execute(
+    job: Job, threads: list[int], parts: Parts | None, policy: Policy, direction: str
+) -> None:
     d = job.declaration
     job.stats.update(supersteps=0, edges=0, threads=threads)
     for name, scalar in d.scalars.items():
         dtype = field_dtype(scalar.dtype, job.graph)
         job.scalars[name] = dtype.type(neutral(scalar.merge, dtype))
-    if sum(threads) > most_threads():
-        raise DeviceError(
-            f"{len(threads)} partitions need {sum(threads)} threads that run at once; at most "
-            f"{most_threads()} can: name fewer, or 'cpu:1' for each."
-        )
-    if job.graph.num_vertices == 0:
+    if parts is None:
         return
-    began = time.perf_counter()
-    slices = any(isinstance(s, Edges) and s.neighbours is not None for s in walk(d.loop))
-    parts = divide(job.graph, part_of, len(threads), pulls=pulls(d, direction), in_order=slices)
-    job.stats["partition_seconds"] = time.perf_counter() - began
     began = time.perf_counter()
     run = _Run(job, parts, threads, policy, direction)
     job.stats["compile_seconds"] = time.perf_counter() - began
@@ -95,18 +126,34 @@ def execute_parts(
 
 
 class _Run:
-    """The arrays of all parts, and the kernel over them."""
+    """The arrays of all parts, and the kernel over them.
 
-    def __init__(self, job: Job, parts: Parts, threads: list[int], policy: Policy, direction: str):
+    Parts without threads are on other machines, which a hub leads to: here they have shadows.
+    """
+
+    def __init__(
+        self, job: Job, parts: Parts, threads: list[int], policy: Policy, direction: str,
+        hub: Callable[[PartsKernel], HubMemory] | None = None,
+    ):  # fmt: skip
         self.job, self.d, self.parts, self.threads = job, job.declaration, parts, threads
         self.policy, self.sync = policy, new_sync()
+        self.hub_of = hub
+        self.local = [p for p, count in enumerate(threads) if count > 0]
         self.fields = {name: self._spread(name) for name in self.d.fields}
         self.kernel = self._lower(direction)
-        key = (job.program, policy.measure, tuple(str(d) for d in self._total_dtypes()))
+        totals = tuple(str(dtype) for dtype in self._total_dtypes())
+        key = (job.program, policy.measure, hub is not None, totals)
         self.worker = _worker(self.kernel.text, key, _Names(self.kernel.names))
+        # New memory costs more than many runs: what the last one worked in serves again, unless
+        # it failed or another run has it now.
+        dtypes = tuple(str(array.dtype) for array in self.fields.values())
+        self.key = (self.kernel.text, tuple(threads), dtypes)
+        self.scratch: dict[Any, Any] = parts.kept.pop(self.key, {})
         self._share(direction)
         self.teams = [
-            (count, new_sync(), self._arguments(p, count)) for p, count in enumerate(threads)
+            (count, new_sync(), self._arguments(p, count))
+            for p, count in enumerate(threads)
+            if count > 0
         ]
         count, sync, arguments = self.teams[0]
         examples = (0, count, sync, *arguments)
@@ -116,12 +163,18 @@ class _Run:
                 check_functors(self.d, _functors(job, self.kernel), *self._examples())
                 compile_kernel(self.d, self.worker, *examples)
 
+    def _again(self, name: str, p: int, make: Callable[[], Any]) -> Any:
+        """Arrays of an earlier run, or new ones."""
+        if (name, p) not in self.scratch:
+            self.scratch[name, p] = make()
+        return self.scratch[name, p]
+
     def _spread(self, name: str) -> np.ndarray:
         """A field in the slots of all parts, or as often as there are parts."""
         values = self.job.fields[name]
         if self.d.fields[name].replicated:
             return np.tile(values, len(self.threads))
-        return np.concatenate([values[part.ids] for part in self.parts.parts])
+        return picked(np.asarray(values), self.parts)
 
     def _of(self, array: np.ndarray, p: int, name: str) -> np.ndarray:
         """What one part has of a field."""
@@ -132,7 +185,8 @@ class _Run:
 
     def _lower(self, direction: str) -> PartsKernel:
         state = state_type((*self.d.fields, *self.d.params, *self.d.scalars, *OFFERED))
-        kernel = lower_parts(self.job, direction, state, self.policy.measure, fault)
+        has_hub = self.hub_of is not None
+        kernel = lower_parts(self.job, direction, state, self.policy.measure, fault, has_hub)
         for number, stage in enumerate(kernel.gathers):
             functors = _functors(self.job, kernel)
             dtype = total_dtype(self.d, functors, stage, *self._examples())
@@ -164,26 +218,38 @@ class _Run:
         k, slots = len(self.threads), int(self.parts.bases[-1])
         graph, total = self.job.graph, sum(self.threads)
         ghosts = len(self.parts.home)
-        self.copies = {name: np.empty_like(self.fields[name]) for name in self.kernel.copied}
+        self.copies = {
+            name: self._again(f"copy {name}", 0, partial(np.empty_like, self.fields[name]))
+            for name in self.kernel.copied
+        }
         self.olds = tuple(
             np.empty(ghosts, self.fields[name].dtype) for name in self.kernel.shadowed
         )
         self.united = tuple(self.job.fields[name].copy() for name in self.kernel.united)
         self.agreed = tuple(
-            np.zeros((2, k, 8), field_dtype(scalar.dtype, graph))
+            np.zeros(2 * k * APART, field_dtype(scalar.dtype, graph))
             for scalar in self.d.scalars.values()
         )
+        make = self.hub_of or partial(no_hub, self.job, self.parts)
+        self.hub = make(self.kernel)
+        self.to_hub = (
+            self.hub.machine_of, self.parts.ghosts.ravel(), np.zeros(1, np.int64),
+            np.zeros(2 * k * APART, np.int64), *self.hub[1:6],
+        )  # fmt: skip
         ids = _unsigned(graph._indices).dtype
         words = [(part.held + 63) // 64 if pulls(self.d, direction) else 0
                  for part in self.parts.parts]  # fmt: skip
         self.words_from = np.concatenate([[0], np.cumsum(words)]).astype(np.int64)
-        self.marks = np.zeros(slots, np.uint8)
+        self.marks = self._again("marks", 0, lambda: np.empty(slots, np.uint8))
+        self.marks[:] = 0
         self.traffic = np.zeros((3, k, k), np.int64)
         self.shared = (
-            self.sync, np.zeros((2, k, 8), np.int64), self.parts.bases,
+            self.sync, np.zeros(2 * k * APART, np.int64), self.parts.bases,
             np.array([part.owned for part in self.parts.parts], np.int64), self.parts.ghosts,
-            self.parts.home, self.marks, np.empty(ghosts, ids),
-            np.zeros((k, INFO_WORDS), np.int64), np.zeros(self.words_from[-1], np.uint64),
+            self.parts.home, self.marks,
+            self._again("box", 0, lambda: np.empty(ghosts, ids)),
+            np.zeros((k, INFO_WORDS), np.int64),
+            self._again("bits", 0, lambda: np.zeros(self.words_from[-1], np.uint64)),
             self.words_from, np.zeros(k * k, np.int64), np.zeros((total, max(k, 8)), np.int64),
             self.traffic,
         )  # fmt: skip
@@ -215,11 +281,19 @@ class _Run:
         )
         place = np.array(
             [p, len(self.threads), sum(self.threads), sum(self.threads[:p]),
-             job.graph.num_vertices, job.graph.num_edges, self.policy.number], np.int64,
+             job.graph.num_vertices, job.graph.num_edges, self.policy.number,
+             self.hub.machine_of[p], self.hub.machines, len(self.parts.home)], np.int64,
         )  # fmt: skip
-        trace = np.zeros((TRACE_ROWS + 1, 5 + threads), np.int64)
+        trace = self._again("trace", p, lambda: np.zeros((TRACE_ROWS + 1, 5 + threads), np.int64))
+        told = self._again("told", p, lambda: np.zeros((TRACE_ROWS + 1, 3), np.int64))
+        ordered = self._again("ordered", p, lambda: bucket_rooms(
+            n, m + len(self.parts.home), job.graph.degrees, ids, threads if kernel.fuses else 0
+        ))  # fmt: skip
+        for array in (trace[0], told[0], ordered[0], ordered[-1]):
+            array[...] = 0
         return (
-            (*rows, *columns, job.graph.degrees[part.ids], part.ids, *both),
+            (*rows, *columns, self._again("degrees", p, lambda: job.graph.degrees[part.ids]),
+             part.ids, *both),
             tuple(self._of(array, p, name) for name, array in self.fields.items()),
             tuple(job.params.values()),
             self._fronts(p, part, m, ids, replays),
@@ -229,19 +303,23 @@ class _Run:
             (*totals, np.empty(0)),
             (*(self._of(array, p, name) for name, array in self.copies.items()), np.empty(0)),
             (*sums, np.empty(0)),
-            bucket_rooms(n, m + len(self.parts.home), job.graph.degrees, ids,
-                         threads if kernel.fuses else 0),
-            record_rooms(n, ids, replays, kernel.has_edges),
+            ordered,
+            self._again(
+                "record", p, lambda: record_rooms(n, ids, replays, kernel.has_edges)
+            ),
             edge_rooms(m, ids, threads, kernel.has_edges),
             waiting_rooms(n, ids, threads, kernel.orders),
             trace,
-            (place, *self.shared, np.empty((threads, BUFFER), ids),
-             np.zeros((TRACE_ROWS + 1, 3), np.int64)),
+            (place, *self.shared, np.empty((threads, BUFFER), ids), told),
             tuple(self.fields.values()),
             (*self.copies.values(), np.empty(0)),
             (*self.olds, np.empty(0)),
             (*self.united, np.empty(0)),
             (*self.agreed, np.empty(0)),
+            self.to_hub,
+            (*self.hub.boxes, np.empty(0)),
+            (*self.hub.copies, np.empty(0)),
+            (*self.hub.agreed, np.empty(0)),
         )  # fmt: skip
 
     def _lists(self, lists: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
@@ -254,11 +332,14 @@ class _Run:
         n, words = part.owned, (part.owned + 63) // 64
         first, everyone = np.zeros(INFO_WORDS, np.int64), np.zeros(INFO_WORDS, np.int64)
         everyone[[SIZE, FORM, EDGES]] = n, ALL, m
-        queue = room(n, ids)
+        queues = self._again(
+            "queues", p, lambda: (room(n, ids), room(n, ids), room(n if replays else 0, ids))
+        )
+        queue = queues[0]
         if self.job.frontier is None:
             first[:] = everyone
         else:
-            mine = np.flatnonzero(np.isin(part.ids[:n], self.job.frontier, assume_unique=True))
+            mine = self.parts.members(self.job.frontier, p)
             queue[: len(mine)] = mine
             degrees = self.job.graph.degrees[part.ids[mine]]
             first[[SIZE, EDGES]] = len(mine), degrees.sum()
@@ -270,16 +351,18 @@ class _Run:
             return np.zeros(INFO_WORDS, np.int64)
 
         return (
-            queue, bits(), first, room(n, ids), bits(), info(), bits(), everyone,
-            room(n if replays else 0, ids), bits(replays), info(), bits(replays), info(),
+            queue, bits(), first, queues[1], bits(), info(), bits(), everyone,
+            queues[2], bits(replays), info(), bits(replays), info(),
         )  # fmt: skip
 
     # ---- running --------------------------------------------------------------------------
 
-    def go(self) -> None:
+    def go(
+        self, watch: Callable[[], None] | None = None, let_go: Callable[[], None] | None = None
+    ) -> None:
         """Run all parts; the first that fails fails the run."""
-        returned = run_teams(self.worker, self.teams, self.sync)
-        for p, codes in enumerate(returned):
+        returned = run_teams(self.worker, self.teams, self.sync, watch, let_go)
+        for p, codes in zip(self.local, returned, strict=True):
             if min(codes) < 0:
                 raise DeviceError(f"partition {p} on cpu:{self.threads[p]} failed, so the run did.")
         if any(code == exchange.FULL for codes in returned for code in codes):
@@ -292,15 +375,15 @@ class _Run:
         """Bring fields, scalars, stats and the trace home."""
         job = self.job
         for name, whole in job.fields.items():
-            for p, part in enumerate(self.parts.parts):
-                mine = self._of(self.fields[name], p, name)
+            for p in self.local:
+                part, mine = self.parts.parts[p], self._of(self.fields[name], p, name)
                 if self.d.fields[name].replicated:
                     whole[:] = mine
                     break
-                whole[part.ids[: part.owned]] = mine[: part.owned]
+                put_back(whole, part, mine)
         arguments = [team[2] for team in self.teams]
-        for name, partial in zip(self.d.scalars, arguments[0][6][1:], strict=True):
-            job.scalars[name] = partial[0]
+        for name, found in zip(self.d.scalars, arguments[0][6][1:], strict=True):
+            job.scalars[name] = found[0]
         traces, rows = [a[14] for a in arguments], [a[15][-1] for a in arguments]
         taken = int(traces[0][0, 0])
         sent, useful, whole_bytes = (int(part.sum()) for part in self.traffic)
@@ -320,6 +403,9 @@ class _Run:
             start = np.zeros((1, 3), np.int64)
             told.append(np.diff(np.concatenate([start, part[1 : kept + 1]]), axis=0))
         job.make_trace = lambda: _rows(cut, told, unit)
+        self.parts.kept[self.key] = self.scratch
+        while len(self.parts.kept) > _KEPT:
+            self.parts.kept.pop(next(iter(self.parts.kept)), None)
 
     def _memory(self) -> list[int]:
         """Bytes that each part took: lists and tables, fields, what was written of the rooms."""

@@ -14,12 +14,15 @@ the vertices.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from evener.device import bucket_cursors, parallel, require_memory
+from evener.engine.partitioners import partition as assign
 from evener.graph.csr import Graph
 
 _ROWS = 1 << 12  # vertices that a thread takes at a time
@@ -43,7 +46,7 @@ class Part:
         return len(self.ids)
 
 
-@dataclass
+@dataclass(eq=False)
 class Parts:
     """A graph in parts."""
 
@@ -51,6 +54,22 @@ class Parts:
     bases: np.ndarray  # the first slot of each part, and behind the last
     ghosts: np.ndarray  # [p, q]: number of the first ghost of p that q owns; ghosts count through
     home: np.ndarray  # the slot of each ghost at its owner
+    kept: dict[Any, Any] = field(default_factory=dict)  # arrays of the last run, for the next
+    on_gpus: dict[Any, Any] = field(default_factory=dict)  # what is there of them
+
+    @cached_property
+    def slot_of(self) -> np.ndarray:
+        """The slot of each vertex at its owner."""
+        found = np.empty(sum(part.owned for part in self.parts), np.int64)
+        for part, base in zip(self.parts, self.bases[:-1], strict=True):
+            put_back(found, part, np.arange(base, base + part.owned))
+        return found
+
+    def members(self, vertices: np.ndarray, p: int) -> np.ndarray:
+        """Which of some vertices a part owns, by their numbers there, in ascending order."""
+        slots = self.slot_of[vertices]
+        here = slots[(slots >= self.bases[p]) & (slots < self.bases[p + 1])]
+        return np.sort(here - self.bases[p])
 
     @property
     def nbytes(self) -> list[int]:
@@ -82,6 +101,34 @@ def divide(graph: Graph, part_of: np.ndarray, k: int, *, pulls: bool, in_order: 
         kept[key] = _divide(graph, part_of.astype(np.uint8 if k < 256 else np.int64), k, pulls,
                             in_order)  # fmt: skip
     return kept[key]
+
+
+def divide_by(
+    graph: Graph, partition: Any, shares: Sequence[float], *, cpu: int = 0, pulls: bool,
+    in_order: bool,
+) -> Parts:  # fmt: skip
+    """The parts that a partitioner makes; by its name they are found again, without being made.
+
+    Examples
+    --------
+    >>> from evener import generate
+    >>> from evener.engine.parts import divide_by
+    >>> path = generate.path(4)
+    >>> divide_by(path, "static", [1, 1], pulls=False, in_order=False).parts[1].ids.tolist()
+    [1, 3, 0, 2]
+    """
+    key = (partition, tuple(shares), cpu, pulls, in_order)
+    named: dict[Any, Parts] = graph.__dict__.setdefault("_parts_by_name", {})
+    if isinstance(partition, str) and key in named:
+        return named[key]
+    part_of = assign(graph, partition, shares, cpu=cpu)
+    parts = divide(graph, part_of, len(shares), pulls=pulls, in_order=in_order)
+    if isinstance(partition, str):
+        kept = list(graph.__dict__["_parts"].values())
+        for other in [name for name, found in named.items() if found not in kept]:
+            del named[other]
+        named[key] = parts
+    return parts
 
 
 def _divide(graph: Graph, part_of: np.ndarray, k: int, pulls: bool, in_order: bool) -> Parts:
@@ -142,7 +189,43 @@ def _nbytes(part: Part) -> int:
     return sum(array.nbytes for array in arrays)
 
 
+def picked(values: np.ndarray, parts: Parts) -> np.ndarray:
+    """The values of vertices in the slots of all parts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from evener import generate
+    >>> from evener.engine.parts import divide_by, picked
+    >>> parts = divide_by(generate.path(4), "static", [1, 1], pulls=False, in_order=False)
+    >>> picked(np.array([5, 6, 7, 8]), parts).tolist()
+    [5, 7, 6, 8, 6, 8, 5, 7]
+    """
+    found = np.empty(int(parts.bases[-1]), values.dtype)
+    for part, base in zip(parts.parts, parts.bases[:-1], strict=True):
+        mine = found[base : base + part.held]
+        _pick(max(1, -(-part.held // _ROWS)), values, part.ids, mine)
+    return found
+
+
+def put_back(whole: np.ndarray, part: Part, mine: np.ndarray) -> None:
+    """Write the values of the vertices that a part owns to where they belong."""
+    _put(max(1, -(-part.owned // _ROWS)), mine[: part.owned], part.ids, whole)
+
+
 # ---- compiled -------------------------------------------------------------------------------
+
+
+@parallel
+def _pick(chunk, values, ids, found):
+    for i in range(chunk * _ROWS, min((chunk + 1) * _ROWS, len(found))):
+        found[i] = values[ids[i]]
+
+
+@parallel
+def _put(chunk, values, ids, whole):
+    for i in range(chunk * _ROWS, min((chunk + 1) * _ROWS, len(values))):
+        whole[ids[i]] = values[i]
 
 
 @parallel

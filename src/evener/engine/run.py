@@ -62,7 +62,8 @@ def run(
         ``"python"`` (functors as plain Python), ``"cpu"``, ``"cpu:4"`` (with so many threads),
         ``"cuda"``, ``"cuda:1"`` (a GPU by number), ``"auto"`` (``EVENER_DEVICE`` if it is set,
         else the fastest), or a set of partitions such as ``"cpu+cpu"``, which share the cores,
-        ``"cpu:1+cpu:3"`` or ``"python+python"``.
+        ``"cpu:1+cpu:3"``, ``"python+python"``, ``"cuda+cuda"`` (several parts on one GPU), or
+        ``"cpu+cuda"`` (both at once).
     partition
         How a device set divides the vertices: ``"auto"`` or ``"random"``, ``"static"`` (round
         robin), ``"contiguous"`` (ranges with equal edges), ``"biased"`` (random, towards
@@ -110,11 +111,13 @@ def run(
     if len(devices) == 1 and partition != "auto":
         raise EvenerError(f"partition={partition!r} needs a device set, such as 'python+python'.")
     policy = policy_of(exchange)
-    if exchange != "refined" and (len(devices) == 1 or devices[0].kind != "cpu"):
+    if exchange != "refined" and (len(devices) == 1 or devices[0].kind == "python"):
         raise EvenerError(f"exchange={exchange!r} needs a device set, such as 'cpu+cpu'.")
-    on_gpu = {"schedule": schedule != "auto", "device_arrays": device_arrays}
-    for name, given in on_gpu.items():
-        if given and [one.kind for one in devices] != ["cuda"]:
+    kinds = {one.kind for one in devices}
+    on_gpu = {"schedule": schedule != "auto" and "cuda" not in kinds,
+              "device_arrays": device_arrays and kinds != {"cuda"}}  # fmt: skip
+    for name, refused_here in on_gpu.items():
+        if refused_here:
             raise EvenerError(f"{name} is for a GPU; leave it out, or use device='cuda'.")
     if not callable(partition):
         parse_partitioner(partition, len(devices))  # now, not after a long start
@@ -124,7 +127,7 @@ def run(
         needed = estimate_memory(program.declaration, graph, direction)
         require_within(program.declaration.name, needed, limits, names)
     began = time.perf_counter()
-    job = set_up(program, graph, parameters, lazy=devices[0].kind == "cuda")
+    job = set_up(program, graph, parameters, lazy=kinds == {"cuda"})
     job.stats["device"] = "+".join(map(str, devices))
     started = time.perf_counter()
     with progress.task(f"running {job.declaration.name}"):
@@ -163,12 +166,29 @@ def _execute(
 
     A device that nobody ``asked`` for gives way to the next one where it lacks a stage.
     """
-    if len(devices) > 1 and devices[0].kind == "cpu":
+    kinds = {one.kind for one in devices}
+    if kinds == {"cpu", "cuda"}:
+        from evener.engine.hybrid import run_hybrid
+
+        assert policy is not None
+        given = iter(cores_of([one for one in devices if one.kind == "cpu"]))
+        cores = [next(given) if one.kind == "cpu" else 0 for one in devices]
+        cards = [None if one.kind == "cpu" else one.number or 0 for one in devices]
+        return run_hybrid(job, cores, cards, partition, direction, schedule, policy, limits)
+    if len(devices) > 1 and kinds == {"cpu"}:
         from evener.engine.native_parts import run_parts
 
         assert policy is not None
         threads = cores_of(devices)
         return run_parts(job, threads, partition, direction, policy, limits)
+    if len(devices) > 1 and kinds == {"cuda"}:
+        from evener.engine.gpu_parts import run_gpu_parts
+
+        assert policy is not None
+        ordinals = [one.number or 0 for one in devices]
+        return run_gpu_parts(
+            job, ordinals, partition, direction, schedule, policy, limits, device_arrays
+        )
     if len(devices) > 1:
         from evener.engine.partitioned import run_partitioned
 
@@ -237,9 +257,9 @@ def choose_devices(given: str) -> tuple[list[Device], str]:
             name, why = _fastest()
     devices = [_parse(one, name) for one in name.split("+")]
     kinds = {one.kind for one in devices}
-    if len(devices) > 1 and (len(kinds) > 1 or "cuda" in kinds):
+    if len(kinds) > 1 and "python" in kinds:
         raise DeviceError(
-            f"device {name!r}: this version has no sets but of CPUs, or of python alone."
+            f"device {name!r}: this version has no sets but of CPUs and a GPU, or of python alone."
         )
     _require_gpus(devices)
     if any(one.kind == "cpu" for one in devices) and not _has_compiler():

@@ -7,7 +7,8 @@ whoever copies only ghosts, so no two threads write the same slot and all order 
 then by vertex.
 
 What would travel between devices that share no memory is counted link by link, in the form that
-the exchange policy chooses (`evener.operators.policies`).
+the exchange policy chooses (`evener.operators.policies`). Parts on other machines have shadows
+here, brought up to date before (`evener.operators.hub`).
 """
 
 from __future__ import annotations
@@ -17,7 +18,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from evener.device import atomic, compiled
-from evener.device.sync import CANCEL, barrier
+from evener.device.sync import (
+    ABORT,
+    CANCEL,
+    SPINS,
+    YIELDS,
+    barrier,
+    doze,
+    give_way,
+    load,
+    pause,
+    publish,
+)
 from evener.operators.advance import is_new
 from evener.operators.frontier import (
     ALL,
@@ -30,6 +42,7 @@ from evener.operators.frontier import (
     member,
     set_bit,
 )
+from evener.operators.hub import APART, FLAG_WORDS, is_far, publish_words, receive_words
 from evener.operators.record import remember, remember_edges
 
 SENT, USEFUL, WHOLE = 0, 1, 2  # of World.traffic: bytes sent, of those that changed, of policy all
@@ -47,7 +60,7 @@ class World(NamedTuple):
     threads: int  # of all parts together
     first: int  # number among them of the first thread of this part
     sync: np.ndarray
-    words: np.ndarray  # [turn, part, 8]: what is being agreed on
+    words: np.ndarray  # [turn, part, APART]: what is being agreed on
     bases: np.ndarray
     owned: np.ndarray
     ghosts: np.ndarray
@@ -62,6 +75,7 @@ class World(NamedTuple):
     traffic: np.ndarray  # [which, receiver, sender]
     policy: int
     measure: Any  # bytes of a message, a function of `evener.operators.policies`
+    hub: Any  # `evener.operators.hub.Hub`
 
 
 @compiled(allocates=False)
@@ -72,16 +86,23 @@ def meet(world):
 
 @compiled(allocates=False)
 def census(team, world, turn, size):
-    """The sum of a number over all parts.
+    """The sum of a number over all parts; a wish to stop goes along.
 
     Turns alternate between 0 and 1: who is ahead writes where nobody reads any more.
     """
     if team.thread == 0:
-        world.words[turn, world.part, 0] = size
-    meet(world)
+        at = (turn * world.parts + world.part) * APART
+        world.words[at] = np.int64(size)
+        world.words[at + 2] = load(world.sync, CANCEL)
+    world.hub.shake(team, world, world.words, world.hub.words, turn)
+    return _sum(world, turn, 0)
+
+
+@compiled(allocates=False)
+def _sum(world, turn, word):
     total = np.int64(0)
     for p in range(world.parts):
-        total += world.words[turn, p, 0]
+        total += world.words[(turn * world.parts + p) * APART + word]
     return total
 
 
@@ -89,35 +110,103 @@ def census(team, world, turn, size):
 def census_of_arcs(team, world, turn, size, arcs):
     """The sums of two numbers over all parts."""
     if team.thread == 0:
-        world.words[turn, world.part, 1] = arcs
+        world.words[(turn * world.parts + world.part) * APART + 1] = arcs
     total = census(team, world, turn, size)
-    arcs = np.int64(0)
+    return total, _sum(world, turn, 1)
+
+
+@compiled(allocates=False)
+def why_stop(world, turn):
+    """Why the last census said that the run is to stop: 0 if it did not."""
+    why = np.int64(0)
     for p in range(world.parts):
-        arcs += world.words[turn, p, 1]
-    return total, arcs
+        why = max(why, world.words[(turn * world.parts + p) * APART + 2])
+    return why
+
+
+@compiled(allocates=False)
+def ask_stop(team, world, turn):
+    """A census of nothing but the wish to stop."""
+    census(team, world, turn, 0)
+    return why_stop(world, turn) != 0
 
 
 @compiled(allocates=False)
 def least(team, world, turn, value):
     """The least of a number over all parts."""
-    if team.thread == 0:
-        world.words[turn, world.part, 0] = value
-    meet(world)
+    census(team, world, turn, value)
     for p in range(world.parts):
-        value = min(value, world.words[turn, p, 0])
+        value = min(value, world.words[(turn * world.parts + p) * APART])
     return value
 
 
 @compiled(allocates=False)
-def agree(team, world, turn, combine, neutral, own, words):
+def agree(team, world, turn, combine, neutral, own, words, far):
     """Combine the values of all parts, in their order."""
     if team.thread == 0:
-        words[turn, world.part, 0] = own
-    meet(world)
+        words[(turn * world.parts + world.part) * APART] = own
+    world.hub.shake(team, world, words, far, turn)
     total = neutral
     for p in range(world.parts):
-        total = combine(total, words[turn, p, 0])
+        total = words.dtype.type(combine(total, words[(turn * world.parts + p) * APART]))
     return total
+
+
+# ---- other machines -------------------------------------------------------------------------
+
+
+@compiled(allocates=False)
+def stay_here(team, world, local, remote, turn):
+    """Meet, where there are no other machines."""
+    meet(world)
+
+
+@compiled(allocates=False)
+def shake_hands(team, world, local, remote, turn):
+    """Meet, then one thread meets those of the other machines, then all go on."""
+    meet(world)
+    hub = world.hub
+    if world.first + team.thread == 0:
+        publish_words(world, local, remote, turn)
+        reached = hub.shaken[0] + 1
+        hub.shaken[0] = reached
+        publish(hub.flags, hub.machine * FLAG_WORDS, reached)
+        looks = 0
+        for other in range(hub.machines):
+            while load(hub.flags, other * FLAG_WORDS) < reached:
+                looks += 1
+                if looks < SPINS:
+                    pause()
+                elif load(hub.flags, hub.machines * FLAG_WORDS) != 0:
+                    break
+                elif looks < SPINS + YIELDS:
+                    give_way()
+                else:
+                    doze()
+        receive_words(world, local, remote, turn)
+        if load(hub.flags, hub.machines * FLAG_WORDS) != 0:
+            for p in range(world.parts):
+                world.words[(turn * world.parts + p) * APART + 2] = ABORT
+    meet(world)
+
+
+@compiled(allocates=False)
+def numbers_of(team, first, last):
+    """The numbers of a thread between two: first, last, step."""
+    begin, stop = stretch_of(team.thread, team.threads, first, last)
+    return begin, stop, 1
+
+
+@compiled(allocates=False)
+def box_size(world, p, stamp):
+    """How many emitted ghosts a part has in its box."""
+    return world.boxed[p, SIZE]
+
+
+@compiled(allocates=False)
+def set_box_size(world, p, stamp, size):
+    """The same of a part on another machine."""
+    world.boxed[p, SIZE] = size
 
 
 @compiled(allocates=False)
@@ -185,9 +274,8 @@ def broadcast(team, world, copy, values, olds, width):
 
 
 @compiled(allocates=False)
-def spread(team, world, current, members, copy, values, olds, width):
-    """Make bits of the frontier in which ghosts stand for their owners, and give those of them
-    that are in it the values of their owners."""
+def mark_members(team, world, current, members):
+    """Make bits of the frontier of this part; those of parts on other machines are cleared."""
     me = world.part
     owned, n = world.owned[me], world.owned[me] + world.ghosts[me, -1] - world.ghosts[me, 0]
     form = current.info[FORM]
@@ -201,13 +289,30 @@ def spread(team, world, current, members, copy, values, olds, width):
         elif form == BITS and w < len(current.bits):
             word = current.bits[w]
         members[w] = word
+    if world.hub.machines > 1:
+        for p in range(world.parts):
+            if is_far(world, p):
+                first, last = stretch_of(
+                    world.first + team.thread, world.threads, world.words_from[p],
+                    world.words_from[p + 1],
+                )  # fmt: skip
+                for w in range(first, last):
+                    world.bits[w] = 0
     barrier(team.sync, team.threads)
     if form != ALL and form != BITS:
         size = current.info[SIZE]
         first, last = stretch_of(team.thread, team.threads, 0, size)
         for i in range(first, last):
             set_bit(members, np.uint64(member(current, i)))
+        barrier(team.sync, team.threads)
+
+
+@compiled(allocates=False)
+def spread(team, world, members, copy, values, olds, width):
+    """Let ghosts stand for owners that are members, and give those the values of their owners."""
     meet(world)
+    me = world.part
+    owned = world.owned[me]
     slots = world.bases[me] + owned - world.ghosts[me, 0]
     for q in range(world.parts):
         theirs = np.uint64(64 * world.words_from[q]) - np.uint64(world.bases[q])
@@ -363,7 +468,10 @@ def _keep_in_step(world, kept, recorded):
 def note_links(team, world, rows, row, talked):
     """What had been told, and how long that had taken, when a superstep ended."""
     if team.thread == 0 and row + 1 < len(rows):
-        rows[row + 1, 0] = talked
+        sent, useful = np.int64(0), np.int64(0)
         for q in range(world.parts):
-            rows[row + 1, 1] += world.traffic[SENT, world.part, q]
-            rows[row + 1, 2] += world.traffic[USEFUL, world.part, q]
+            sent += world.traffic[SENT, world.part, q]
+            useful += world.traffic[USEFUL, world.part, q]
+        rows[row + 1, 0] = talked
+        rows[row + 1, 1] = sent
+        rows[row + 1, 2] = useful

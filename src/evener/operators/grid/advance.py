@@ -123,7 +123,7 @@ def advance(
     arcs = current.info[EDGES]
     if pulls:
         to_bits(team, current)
-        calls = _pull(team, into, f, alone, where, stops, t, current, following)
+        calls = pull(team, into, f, alone, where, stops, t, current, following)
         barrier(team.sync)
     else:
         to_queue(team, current)
@@ -176,7 +176,8 @@ def sum_of_warp(value):
 
 
 @compiled(allocates=False)
-def _pull(team, into, f, alone, where, stops, t, current, following):
+def pull(team, into, f, alone, where, stops, t, current, following):
+    """Look from the vertices that are wanted for members of the frontier, which is bits or all."""
     n = len(into.indptr) - 1
     everyone = current.info[FORM] == ALL
     calls, found = np.int64(0), np.int64(0)

@@ -97,15 +97,8 @@ def done(team, sink, held):
 
 
 @compiled(allocates=False)
-def nearest(
-    team, visit, out, f, where, s, field, inverse, current, following, infos, made, marks, stamp,
-    shared, far, farther, in_far, pieces,
-):  # fmt: skip
-    """Run a whole repeat in the order of ``field``.
-
-    Returns the team, two frontiers of which the first is the (empty) current one, the counts of
-    frontiers and stamps, rounds, and calls of this thread.
-    """
+def fill_pile(team, current, shared, far, in_far):
+    """Begin with the frontier as the far pile; returns the team for the next stage."""
     to_queue(team, current)
     size = current.info[SIZE]
     i = team.thread
@@ -121,6 +114,20 @@ def nearest(
         shared[NEAREST + APART] = NONE
     team = begin(team)
     barrier(team.sync)
+    return team
+
+
+@compiled(allocates=False)
+def nearest(
+    team, visit, out, f, where, s, field, inverse, current, following, infos, made, marks, stamp,
+    shared, far, farther, in_far, pieces,
+):  # fmt: skip
+    """Run a whole repeat in the order of ``field``.
+
+    Returns the team, two frontiers of which the first is the (empty) current one, the counts of
+    frontiers and stamps, rounds, and calls of this thread.
+    """
+    team = fill_pile(team, current, shared, far, in_far)
     rounds, calls, turn = np.int64(0), np.int64(0), np.int64(0)
     bucket = np.int64(-1)
     stopped = False
@@ -128,7 +135,7 @@ def nearest(
     while not stopped:
         which = (turn & 1) * APART
         size = shared[PILE + which]
-        low = _nearest_bucket(team, far, size, field, inverse, bucket)
+        low = nearest_bucket(team, far, size, field, inverse, bucket)
         if team.lane == 0 and low < NONE:
             atomic.min(shared, NEAREST + which, low)
         barrier(team.sync)
@@ -137,8 +144,8 @@ def nearest(
             break
         made += 1
         following = fresh(team, following, infos, made)
-        _split(team, far, size, farther, shared, APART - which, following, in_far, field, inverse,
-               bucket)  # fmt: skip
+        split(team, far, size, farther, shared, APART - which, following, in_far, field, inverse,
+              bucket)  # fmt: skip
         barrier(team.sync)
         if team.thread == 0:  # for the split after the next; nobody looks at them now
             shared[PILE + which] = 0
@@ -167,7 +174,7 @@ def nearest(
 
 
 @compiled(allocates=False)
-def _nearest_bucket(team, far, size, field, inverse, bucket):
+def nearest_bucket(team, far, size, field, inverse, bucket):
     """The nearest bucket beyond the last one, of the part of the pile that a warp looks at."""
     low = NONE
     i = team.thread
@@ -182,7 +189,7 @@ def _nearest_bucket(team, far, size, field, inverse, bucket):
 
 
 @compiled(allocates=False)
-def _split(team, far, size, farther, shared, word, near, in_far, field, inverse, bucket):
+def split(team, far, size, farther, shared, word, near, in_far, field, inverse, bucket):
     """Divide the pile: this bucket is near, what is settled leaves, the rest stays far."""
     some, more = np.int64(0), np.int64(0)
     base = team.rank * 32

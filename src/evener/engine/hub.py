@@ -1,0 +1,79 @@
+"""The hub of a run on several machines: memory of the host that all devices can reach."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from evener.engine.job import Job, field_dtype
+from evener.engine.lower_exchange import PartsKernel
+from evener.engine.parts import Parts
+from evener.operators.hub import APART, FLAG_WORDS
+
+
+class HubMemory(NamedTuple):
+    """The arrays of the hub, and which machine has which part; see `evener.operators.hub`."""
+
+    machine_of: np.ndarray
+    flags: np.ndarray
+    words: np.ndarray
+    far_sizes: np.ndarray
+    box: np.ndarray
+    marks: np.ndarray
+    boxes: tuple[np.ndarray, ...]  # of each field that travels by ghosts
+    copies: tuple[np.ndarray, ...]  # of each replicated field
+    agreed: tuple[np.ndarray, ...]  # of each scalar
+
+    @property
+    def machines(self) -> int:
+        """How many there are."""
+        return int(self.machine_of.max()) + 1
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        arrays = [*self[1:6], *self.boxes, *self.copies, *self.agreed]
+        return sum(array.nbytes for array in arrays)
+
+    def reset(self) -> None:
+        """Make it ready for a run."""
+        for array in (self.flags, self.words, self.far_sizes, *self.agreed):
+            array[:] = 0
+
+    def give_up(self) -> None:
+        """Let no machine wait for another one any more."""
+        self.flags[self.machines * FLAG_WORDS] = 1
+
+
+def new_hub(
+    allocate: Callable[[int, Any], np.ndarray], job: Job, parts: Parts, machine_of: list[int],
+    kernel: PartsKernel,
+) -> HubMemory:  # fmt: skip
+    """A hub for the parts and for what a kernel exchanges; ``allocate(length, dtype)``."""
+    k, n, ghosts = len(parts.parts), job.graph.num_vertices, len(parts.home)
+    ids = np.dtype(f"u{job.graph._indices.dtype.itemsize}")
+    words = 2 * k * APART
+    dtypes = {name: array.dtype for name, array in job.fields.items()}
+    return HubMemory(
+        np.array(machine_of, np.int64),
+        allocate(FLAG_WORDS * (max(machine_of) + 2), np.int64),
+        allocate(words, np.int64),
+        allocate(words, np.int64),
+        allocate(2 * ghosts, ids),
+        allocate(2 * ghosts, np.uint8),
+        tuple(allocate(2 * ghosts, dtypes[name]) for name in kernel.carried),
+        tuple(allocate(2 * k * n, dtypes[name]) for name in kernel.united),
+        tuple(
+            allocate(words, field_dtype(scalar.dtype, job.graph))
+            for scalar in job.declaration.scalars.values()
+        ),
+    )
+
+
+def no_hub(job: Job, parts: Parts, kernel: PartsKernel) -> HubMemory:
+    """What kernels are given where all parts are on one machine."""
+    return new_hub(
+        lambda length, dtype: np.zeros(1, dtype), job, parts, [0] * len(parts.parts), kernel
+    )

@@ -1,0 +1,586 @@
+"""What the parts of a graph on one GPU tell each other, each part a grid of its own.
+
+As `evener.operators.exchange`, with the work of a part divided among its warps: owners read the
+ghosts of the others, and ghosts their owners, between two meetings of all grids on the card. Tables
+of two dimensions are flat here.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from evener.device import atomic, compiled
+from evener.device.sync import ABORT
+from evener.device.warp import (
+    ballot,
+    barrier,
+    count_bits,
+    fence_host,
+    hear,
+    meet_at,
+    set_bits,
+    shuffle,
+    sync_block,
+    thread_of_block,
+    told,
+)
+from evener.operators.exchange import FULL, SENT, USEFUL, WHOLE
+from evener.operators.frontier import ALL, BITS, QUEUE
+from evener.operators.grid.advance import sum_of_warp
+from evener.operators.grid.frontier import (
+    CANCEL,
+    FORM,
+    SIZE,
+    TURNS,
+    append,
+    below,
+    flush,
+    has_bit,
+    member,
+)
+from evener.operators.grid.record import remember
+from evener.operators.hub import APART, FLAG_WORDS, is_far, publish_words, receive_words
+
+BOXED = 16  # words of one part for its box: the sizes of three, one for each stage in turn
+LOOKS = 256  # at the others' flags between two looks whether all must give up
+MOST_PARTS = 32  # on one card: lanes of a warp
+ROW = 3  # words of a row: cycles of communication, bytes, useful bytes
+
+_U5, _U31, _FULL_WORD = np.uint64(5), np.uint64(31), np.uint32(0xFFFFFFFF)
+
+
+class World(NamedTuple):
+    """What a thread knows of all parts; see `evener.engine.parts` for bases, ghosts and home."""
+
+    part: int
+    parts: int
+    threads: int  # of all parts on this card together
+    first: int  # number among them of the first thread of this part
+    share: Any  # of this block in a meeting of all
+    sync: np.ndarray
+    words: np.ndarray  # [turn, part, APART]: what is being agreed on
+    bases: np.ndarray
+    owned: np.ndarray
+    ghosts: np.ndarray
+    home: np.ndarray
+    marks: np.ndarray  # of all slots
+    box: np.ndarray  # emitted ghosts of all parts, each part from the number of its first ghost on
+    boxed: np.ndarray  # [part, BOXED]
+    bits: np.ndarray  # members of the frontier in all parts, ghosts included, as a pull needs them
+    words_from: np.ndarray  # the first word of each part there
+    counts: np.ndarray  # [receiver, sender]: values of this exchange that changed
+    tally: np.ndarray  # [sender]: elements of replicated fields that changed
+    traffic: np.ndarray  # [which, receiver, sender]
+    policy: int
+    measure: Any  # bytes of a message, a function of `evener.operators.policies`
+    hub: Any  # `evener.operators.hub.Hub`
+
+
+@compiled(allocates=False)
+def share_of(first, block, blocks):
+    """What a block adds at a meeting: all shares together turn the top bit."""
+    share = np.int64(1)
+    if first == 0 and block == 0:
+        share = (np.int64(1) << np.int64(31)) - (blocks - 1)
+    return np.uint32(share)
+
+
+@compiled(allocates=False)
+def meet(world):
+    """Wait for all threads of all parts on this card."""
+    meet_at(world.sync, world.share)
+
+
+@compiled(allocates=False)
+def first_ghost(world, p, q):
+    """The number of the first ghost of ``p`` that ``q`` owns."""
+    return world.ghosts[p * (world.parts + 1) + q]
+
+
+# ---- numbers ----------------------------------------------------------------------------------
+
+
+@compiled(allocates=False)
+def census(team, world, turn, size):
+    """The sum of a number over all parts; a wish to stop goes along.
+
+    Turns alternate between 0 and 1: who is ahead writes where nobody reads any more.
+    """
+    if team.thread == 0:
+        at = (turn * world.parts + world.part) * APART
+        world.words[at] = np.int64(size)
+        world.words[at + 2] = np.int64(team.sync[CANCEL])
+    world.hub.shake(team, world, world.words, world.hub.words, turn)
+    return _sum(world, turn, 0)
+
+
+@compiled(allocates=False)
+def _sum(world, turn, word):
+    total = np.int64(0)
+    for p in range(world.parts):
+        total += world.words[(turn * world.parts + p) * APART + word]
+    return total
+
+
+@compiled(allocates=False)
+def census_of_arcs(team, world, turn, size, arcs):
+    """The sums of two numbers over all parts."""
+    if team.thread == 0:
+        world.words[(turn * world.parts + world.part) * APART + 1] = arcs
+    total = census(team, world, turn, size)
+    return total, _sum(world, turn, 1)
+
+
+@compiled(allocates=False)
+def why_stop(world, turn):
+    """Why the last census said that the run is to stop: 0 if it did not."""
+    why = np.int64(0)
+    for p in range(world.parts):
+        why = max(why, world.words[(turn * world.parts + p) * APART + 2])
+    return why
+
+
+@compiled(allocates=False)
+def ask_stop(team, world, turn):
+    """A census of nothing but the wish to stop."""
+    census(team, world, turn, 0)
+    return why_stop(world, turn) != 0
+
+
+@compiled(allocates=False)
+def least(team, world, turn, value):
+    """The least of a number over all parts."""
+    census(team, world, turn, value)
+    for p in range(world.parts):
+        value = min(value, world.words[(turn * world.parts + p) * APART])
+    return value
+
+
+@compiled(allocates=False)
+def agree(team, world, turn, combine, neutral, own, words, far):
+    """Combine the values of all parts, in their order."""
+    if team.thread == 0:
+        words[(turn * world.parts + world.part) * APART] = own
+    world.hub.shake(team, world, words, far, turn)
+    total = neutral
+    for p in range(world.parts):
+        total = words.dtype.type(combine(total, words[(turn * world.parts + p) * APART]))
+    return total
+
+
+# ---- other machines ---------------------------------------------------------------------------
+
+
+@compiled(allocates=False)
+def stay_here(team, world, local, remote, turn):
+    """Meet, where there are no other machines."""
+    meet(world)
+
+
+@compiled(allocates=False)
+def shake_hands(team, world, local, remote, turn):
+    """Meet, then one thread meets those of the other machines, then all go on."""
+    sync_block()
+    if thread_of_block() == 0:
+        fence_host()  # what this block wrote to the hub is there before its flag is
+    meet(world)
+    hub = world.hub
+    if world.first + team.thread == 0:
+        publish_words(world, local, remote, turn)
+        reached = hub.shaken[0] + 1
+        hub.shaken[0] = reached
+        told(hub.flags, hub.machine * FLAG_WORDS, reached)
+        gave_up = np.int64(0)
+        for other in range(hub.machines):
+            looks = 0
+            while gave_up == 0 and hear(hub.flags, other * FLAG_WORDS) < reached:
+                looks += 1
+                if looks % LOOKS == 0:
+                    gave_up = hear(hub.flags, hub.machines * FLAG_WORDS)
+        receive_words(world, local, remote, turn)
+        if gave_up != 0:
+            for p in range(world.parts):
+                world.words[(turn * world.parts + p) * APART + 2] = ABORT
+    meet(world)
+
+
+@compiled(allocates=False)
+def numbers_of(team, first, last):
+    """The numbers of a thread between two: first, last, step."""
+    return first + team.thread, last, team.threads
+
+
+@compiled(allocates=False)
+def box_size(world, p, stamp):
+    """How many emitted ghosts a part has in its box."""
+    return world.boxed[p * BOXED + stamp % TURNS]
+
+
+@compiled(allocates=False)
+def set_box_size(world, p, stamp, size):
+    """The same of a part on another machine."""
+    world.boxed[p * BOXED + stamp % TURNS] = size
+
+
+# ---- bytes ------------------------------------------------------------------------------------
+
+
+@compiled(allocates=False)
+def count(team, counts, at, changed):
+    """Add what the threads of a warp have counted."""
+    changed = sum_of_warp(changed)
+    if team.lane == 0 and changed > 0:
+        atomic.add(counts, at, changed)
+
+
+@compiled(allocates=False)
+def account(team, world, owners_tell, width, flagged):
+    """Add what travelled to this part, a lane for each link; ``owners_tell``: the direction."""
+    if team.rank == 0:
+        me = world.part
+        for q in range(team.lane, world.parts, 32):
+            changed = world.counts[me * world.parts + q]
+            world.counts[me * world.parts + q] = 0
+            if q != me:
+                ghosts = first_ghost(world, me, q + 1) - first_ghost(world, me, q)
+                owner = q
+                if not owners_tell:
+                    ghosts = first_ghost(world, q, me + 1) - first_ghost(world, q, me)
+                    owner = me
+                owned = world.owned[owner]
+                tell(world, q, owners_tell, changed, ghosts, owned, width, flagged)
+
+
+@compiled(allocates=False)
+def tell(world, q, owners_tell, changed, ghosts, owned, width, flagged):
+    """Count one message."""
+    if ghosts > 0:
+        sent = world.measure(world.policy, owners_tell, changed, ghosts, owned, width, flagged)
+        links = world.parts * world.parts
+        at = world.part * world.parts + q
+        world.traffic[SENT * links + at] += sent
+        world.traffic[USEFUL * links + at] += changed * width
+        world.traffic[WHOLE * links + at] += (owned if owners_tell else ghosts) * width
+
+
+@compiled(allocates=False)
+def note_links(team, world, rows, row, talked):
+    """What had been told, and how long that had taken, when a superstep ended."""
+    if team.thread == 0 and (row + 2) * ROW <= len(rows):
+        links = world.parts * world.parts
+        sent, useful = np.int64(0), np.int64(0)
+        for q in range(world.parts):
+            at = world.part * world.parts + q
+            sent += world.traffic[SENT * links + at]
+            useful += world.traffic[USEFUL * links + at]
+        rows[(row + 1) * ROW] = talked
+        rows[(row + 1) * ROW + 1] = sent
+        rows[(row + 1) * ROW + 2] = useful
+
+
+# ---- from owners to ghosts --------------------------------------------------------------------
+
+
+@compiled(allocates=False)
+def broadcast(team, world, copy, values, olds, width):
+    """Give all ghosts of this part the values of their owners.
+
+    ``copy(values, olds, slot, ghost, home)`` says whether one of them is new.
+    """
+    meet(world)
+    me = world.part
+    slots = world.bases[me] + world.owned[me] - first_ghost(world, me, 0)
+    for q in range(world.parts):
+        first, last = first_ghost(world, me, q), first_ghost(world, me, q + 1)
+        changed = np.int64(0)
+        for g in range(first + team.thread, last, team.threads):
+            at = np.uint64(g)
+            if copy(values, olds, np.uint64(slots + g), at, np.uint64(world.home[at])):
+                changed += 1
+        count(team, world.counts, me * world.parts + q, changed)
+    meet(world)
+    account(team, world, True, width, False)
+
+
+@compiled(allocates=False)
+def mark_members(team, world, current, members):
+    """Make bits of the frontier of this part; those of parts on other machines are cleared."""
+    owned = world.owned[world.part]
+    form = current.info[FORM]
+    for w in range(team.thread, len(members), team.threads):
+        word = np.uint32(0)
+        if form == ALL:
+            rest = owned - 32 * np.int64(w)
+            if rest >= 32:
+                word = _FULL_WORD
+            elif rest > 0:
+                word = np.uint32((np.int64(1) << rest) - 1)
+        elif form == BITS and w < len(current.bits):
+            word = current.bits[np.uint64(w)]
+        members[np.uint64(w)] = word
+    if world.hub.machines > 1:
+        for p in range(world.parts):
+            if is_far(world, p):
+                last = world.words_from[p + 1]
+                for w in range(world.words_from[p] + team.thread, last, team.threads):
+                    world.bits[np.uint64(w)] = 0
+    barrier(team.sync)
+    if form == QUEUE:
+        for i in range(team.thread, current.info[SIZE], team.threads):
+            join(members, member(current, i))
+        barrier(team.sync)
+
+
+@compiled(allocates=False)
+def spread(team, world, members, copy, values, olds, width):
+    """Let ghosts stand for owners that are members, and give those the values of their owners."""
+    meet(world)
+    me = world.part
+    owned = world.owned[me]
+    first = first_ghost(world, me, 0)
+    slots = world.bases[me] + owned - first
+    for q in range(world.parts):
+        theirs = np.uint64(32 * world.words_from[q] - world.bases[q])
+        low, high = first_ghost(world, me, q), first_ghost(world, me, q + 1)
+        begin, stop = owned + low - first, owned + high - first
+        told_here = np.int64(0)
+        w = begin // 32 + team.rank
+        while 32 * w < stop and low < high:
+            # Four words at a time, so that as many loads are under way.
+            v = 32 * w + team.lane
+            apart = 32 * team.warps
+            g0, g1 = v - owned + first, v + apart - owned + first
+            g2, g3 = g1 + apart, g1 + 2 * apart
+            a, b = home_of(world, g0, low, high), home_of(world, g1, low, high)
+            c, d = home_of(world, g2, low, high), home_of(world, g3, low, high)
+            in_a, in_b = has_bit(world.bits, a + theirs), has_bit(world.bits, b + theirs)
+            in_c, in_d = has_bit(world.bits, c + theirs), has_bit(world.bits, d + theirs)
+            in_a, in_b = in_a and low <= g0 < high, in_b and low <= g1 < high
+            in_c, in_d = in_c and low <= g2 < high, in_d and low <= g3 < high
+            if in_a:
+                copy(values, olds, np.uint64(slots + g0), np.uint64(g0), a)
+            if in_b:
+                copy(values, olds, np.uint64(slots + g1), np.uint64(g1), b)
+            if in_c:
+                copy(values, olds, np.uint64(slots + g2), np.uint64(g2), c)
+            if in_d:
+                copy(values, olds, np.uint64(slots + g3), np.uint64(g3), d)
+            told_here += join_word(team, members, w, in_a)
+            told_here += join_word(team, members, w + team.warps, in_b)
+            told_here += join_word(team, members, w + 2 * team.warps, in_c)
+            told_here += join_word(team, members, w + 3 * team.warps, in_d)
+            w += 4 * team.warps
+        if team.lane == 0 and told_here > 0:
+            atomic.add(world.counts, me * world.parts + q, told_here)
+    meet(world)
+    account(team, world, True, width, True)
+
+
+@compiled(allocates=False)
+def home_of(world, g, low, high):
+    """Where the owner has a ghost; of one that is there, if this one is not."""
+    return np.uint64(world.home[np.uint64(min(max(g, low), high - 1))])
+
+
+@compiled(allocates=False)
+def join_word(team, members, w, inside):
+    """Set the bits of a word for the lanes that are inside; returns how many."""
+    word = ballot(inside)
+    if team.lane == 0 and word != 0:
+        set_bits(members, np.uint64(w), word)  # owned ones, or ghosts of another, may be there too
+    return count_bits(word)
+
+
+@compiled(allocates=False)
+def join(members, v):
+    """Set the bit of a vertex."""
+    at = np.uint64(v)
+    set_bits(members, at >> _U5, np.uint32(np.uint32(1) << np.uint32(at & _U31)))
+
+
+# ---- from ghosts to owners --------------------------------------------------------------------
+
+
+@compiled(allocates=False)
+def collect(team, world, is_changed, merge, values, olds, width, emits, stamp, following):
+    """Merge what the other parts wrote to their ghosts of this part's vertices.
+
+    ``is_changed(values, olds, slot, ghost)`` finds what a stage wrote, ``merge(values, olds, home,
+    slot, ghost)`` brings it home. A ghost that bears the mark of this stage was emitted: with
+    ``emits`` its owner joins the frontier. No vertex has two ghosts in one part, so that a vertex
+    is one thread's between two barriers.
+    """
+    meet(world)
+    me, mark = world.part, np.uint32(stamp)
+    held = np.int64(0)
+    for q in range(world.parts):
+        if q != me:
+            slots = world.bases[q] + world.owned[q] - first_ghost(world, q, 0)
+            base, last = first_ghost(world, q, me) + 32 * team.rank, first_ghost(world, q, me + 1)
+            changed = np.int64(0)
+            while base < last:
+                i = base + team.lane
+                joins, v = False, following.queue.dtype.type(0)
+                if i < last:
+                    slot, g = np.uint64(slots + i), np.uint64(i)
+                    home = np.uint64(world.home[g])
+                    wrote = is_changed(values, olds, slot, g)
+                    if wrote:
+                        merge(values, olds, home, slot, g)
+                    if emits and world.marks[slot] == mark:
+                        wrote = True
+                        if world.marks[home] != mark:
+                            world.marks[home] = mark
+                            joins = True
+                            v = following.queue.dtype.type(np.int64(home) - world.bases[me])
+                    if wrote:
+                        changed += 1
+                if emits:
+                    held = append(team, held, 0, following.queue, following.info, SIZE, joins, v)
+                base += team.threads
+            count(team, world.counts, me * world.parts + q, changed)
+            if world.parts > 2:
+                barrier(team.sync)  # the next part may have a ghost of the same vertex
+    if emits:
+        flush(team, held, 0, following.queue, following.info, SIZE)
+    meet(world)
+    account(team, world, False, width, False)
+
+
+@compiled(allocates=False)
+def next_stamp(team, world, stamp):
+    """The mark of the next stage; the box of the one after it is emptied."""
+    stamp += 1
+    if team.thread == 0:
+        world.boxed[world.part * BOXED + (stamp + 1) % TURNS] = 0
+    return stamp
+
+
+@compiled(allocates=False)
+def put_away(team, world, stamp, joins, v):
+    """Let emitted ghosts wait in the box of this part."""
+    mask = ballot(joins)
+    if mask != 0:
+        at = np.int64(0)
+        if team.lane == 0:
+            word = world.part * BOXED + stamp % TURNS
+            at = np.int64(atomic.add(world.boxed, word, count_bits(mask)))
+        at = shuffle(at, 0) + first_ghost(world, world.part, 0)
+        if joins:
+            world.box[np.uint64(at + below(team, mask))] = v
+
+
+@compiled(allocates=False)
+def deliver(team, world, merge, values, width, stamp, following):
+    """As `collect` where ghosts change exactly if they are emitted: only those are looked at.
+
+    ``merge(values, home, slot)`` says whether the vertex changed; then it joins the frontier.
+    """
+    meet(world)
+    me, mark = world.part, np.uint32(stamp)
+    held = np.int64(0)
+    for q in range(world.parts):
+        if q != me:
+            size = world.boxed[q * BOXED + stamp % TURNS]
+            changed = np.int64(0)
+            base = 32 * team.rank
+            while base < size:
+                i = base + team.lane
+                joins, v = False, following.queue.dtype.type(0)
+                if i < size:
+                    found, home = arrived(world, merge, values, q, i)
+                    if found > 0:
+                        changed += 1
+                    if found > 1 and world.marks[home] != mark:
+                        world.marks[home] = mark
+                        joins = True
+                        v = following.queue.dtype.type(np.int64(home) - world.bases[me])
+                held = append(team, held, 0, following.queue, following.info, SIZE, joins, v)
+                base += team.threads
+            count(team, world.counts, me * world.parts + q, changed)
+            if world.parts > 2:
+                barrier(team.sync)
+    flush(team, held, 0, following.queue, following.info, SIZE)
+    meet(world)
+    account(team, world, False, width, False)
+
+
+@compiled(allocates=False)
+def arrived(world, merge, values, q, i):
+    """Merge the i-th ghost in the box of another part: 1 if it is one of this part's vertices, 2
+    if that changed; and its slot."""
+    me = world.part
+    v = np.int64(world.box[np.uint64(first_ghost(world, q, 0) + i)])
+    g = v + first_ghost(world, q, 0) - world.owned[q]
+    found, home = 0, np.uint64(0)
+    if first_ghost(world, q, me) <= g < first_ghost(world, q, me + 1):
+        home = np.uint64(world.home[np.uint64(g)])
+        found = 2 if merge(values, home, np.uint64(world.bases[q] + v)) else 1
+    return found, home
+
+
+# ---- fields that every part holds whole -------------------------------------------------------
+
+
+@compiled(allocates=False)
+def unite(team, world, differ, merge, values, olds, length, width):
+    """Bring all copies of a replicated field to one value; ``olds`` is what they had before.
+
+    ``differ(values, olds, first, last, at)`` counts the elements that the copy from ``at`` on has
+    changed, ``merge(values, olds, first, last, length, parts)`` unites all copies.
+    """
+    meet(world)
+    mine = np.int64(0)  # what one part has changed, in the lane of its number
+    base = world.first + 32 * team.rank
+    while base < length:
+        i = base + team.lane
+        total = np.int64(0)
+        for p in range(0, world.parts, 4):  # four at a time, so that as many loads are under way
+            a = is_other(world, differ, values, olds, i, p, length)
+            b = is_other(world, differ, values, olds, i, p + 1, length)
+            c = is_other(world, differ, values, olds, i, p + 2, length)
+            d = is_other(world, differ, values, olds, i, p + 3, length)
+            total += a + b + c + d
+            mine += seen_by(team, a, p) + seen_by(team, b, p + 1)
+            mine += seen_by(team, c, p + 2) + seen_by(team, d, p + 3)
+        if total > 0:
+            merge(values, olds, i, i + 1, length, world.parts)
+        base += world.threads
+    if mine > 0:
+        atomic.add(world.tally, team.lane, mine)
+    meet(world)
+    if team.rank == 0:
+        for q in range(team.lane, world.parts, 32):
+            if q != world.part:
+                tell(world, q, True, world.tally[q], length, length, width, False)
+    meet(world)
+    if team.thread == 0:
+        world.tally[world.part] = 0
+
+
+@compiled(allocates=False)
+def is_other(world, differ, values, olds, i, p, length):
+    """Whether part ``p`` has changed element ``i``: 1 or 0, if there are such."""
+    at = min(i, length - 1)
+    found = np.int64(differ(values, olds, at, at + 1, min(p, world.parts - 1) * length))
+    return found if i < length and p < world.parts else np.int64(0)
+
+
+@compiled(allocates=False)
+def seen_by(team, found, p):
+    """How many lanes found something, for the lane ``p``."""
+    many = count_bits(ballot(found > 0))
+    return many if team.lane == p else np.int64(0)
+
+
+# ---- records ----------------------------------------------------------------------------------
+
+
+@compiled(allocates=False)
+def remember_apart(team, world, current, kept, recorded, trace):
+    """Keep a frontier; where there is no room all parts stop at the next superstep."""
+    if remember(team, current, kept, recorded, trace) < 0 and team.thread == 0:
+        team.sync[CANCEL] = FULL
+    return recorded + 1

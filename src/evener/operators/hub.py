@@ -1,0 +1,199 @@
+"""What parts on different machines tell each other: by way of the hub, memory that all can reach.
+
+A *machine* is a memory with the parts that work in it: all CPU parts are on one, a GPU with its
+parts is another. Each machine holds the arrays of all parts; those of the others are shadows, of
+which only what is exchanged is ever brought up to date. An exchange first carries that over: a
+machine packs what the others need into the hub, all shake hands, and each unpacks into its shadows.
+Then the operators of exchange work on one machine's memory as if there were no other. So these
+texts, which run on every device, are all that several machines add.
+
+The hub has an element for each ghost of each part, whichever way a value travels, and two halves
+that take turns: who is ahead packs into the half that nobody reads any more.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from evener.device import compiled
+
+APART = 8  # words of one part: a number, another, whether it is to stop
+FLAG_WORDS = 16  # between the flags of two machines, so that each has a cache line of its own
+
+
+class Hub(NamedTuple):
+    """What a thread knows of the other machines, and how its own device does some things."""
+
+    machine: int
+    machines: int
+    machine_of: np.ndarray  # by part
+    ghosts: np.ndarray  # as `evener.engine.parts.Parts.ghosts`, flat
+    total: int  # ghosts of all parts
+    shaken: np.ndarray  # how often this machine has shaken hands
+    sizes: np.ndarray  # [half, part, APART]: of boxes
+    flags: np.ndarray  # in the hub: what each machine counts; behind them, whether all must give up
+    words: np.ndarray  # in the hub: what is being agreed on
+    far_sizes: np.ndarray  # in the hub: those of boxes
+    box: np.ndarray  # in the hub [half, ghost]: the emitted ones
+    marks: np.ndarray  # in the hub [half, ghost]: of those that were emitted, or are members
+    share: Any  # (team, first, last) -> first, last, step of this thread's numbers
+    shake: Any  # (team, world, local, remote, turn): all machines meet, and exchange words
+    has: Any  # (bits, place)
+    set: Any  # (bits, place)
+    bits: int  # of a word
+    boxed: Any  # (world, part, stamp): size of a box here
+    set_boxed: Any  # (world, part, stamp, size)
+
+
+@compiled(allocates=False)
+def is_far(world, p):
+    """Whether a part is on another machine."""
+    return world.hub.machine_of[p] != world.hub.machine
+
+
+@compiled(allocates=False)
+def first_of(world, p, q):
+    """The number of the first ghost of ``p`` that ``q`` owns."""
+    return world.hub.ghosts[p * (world.parts + 1) + q]
+
+
+@compiled(allocates=False)
+def slots_of(world, p):
+    """What turns the number of a ghost of a part into its slot."""
+    return world.bases[p] + world.owned[p] - first_of(world, p, 0)
+
+
+@compiled(allocates=False)
+def carry_owned(team, world, pack, unpack, shadow, values, boxes, olds, half):
+    """Carry the values of owners to the machines that have ghosts of them."""
+    hub, me, shift = world.hub, world.part, half * world.hub.total
+    for p in range(world.parts):
+        if is_far(world, p):
+            first, last, step = hub.share(team, first_of(world, p, me), first_of(world, p, me + 1))
+            for g in range(first, last, step):
+                home = np.uint64(world.home[np.uint64(g)])
+                pack(values, boxes, home, np.uint64(g + shift))
+                shadow(values, olds, home, np.uint64(g))
+    hub.shake(team, world, hub.sizes, hub.far_sizes, half)
+    for q in range(world.parts):
+        if is_far(world, q):
+            first, last, step = hub.share(team, first_of(world, me, q), first_of(world, me, q + 1))
+            for g in range(first, last, step):
+                home = np.uint64(world.home[np.uint64(g)])
+                unpack(values, boxes, home, np.uint64(g + shift))
+
+
+@compiled(allocates=False)
+def carry_members(team, world, pack, unpack, values, boxes, half):
+    """Carry which owners are in the frontier, and the values of those."""
+    hub, me, shift = world.hub, world.part, half * world.hub.total
+    mine = np.uint64(hub.bits * world.words_from[me] - world.bases[me])
+    for p in range(world.parts):
+        if is_far(world, p):
+            first, last, step = hub.share(team, first_of(world, p, me), first_of(world, p, me + 1))
+            for g in range(first, last, step):
+                home = np.uint64(world.home[np.uint64(g)])
+                inside = hub.has(world.bits, home + mine)
+                hub.marks[np.uint64(g + shift)] = np.uint8(inside)
+                if inside:
+                    pack(values, boxes, home, np.uint64(g + shift))
+    hub.shake(team, world, hub.sizes, hub.far_sizes, half)
+    for q in range(world.parts):
+        if is_far(world, q):
+            theirs = np.uint64(hub.bits * world.words_from[q] - world.bases[q])
+            first, last, step = hub.share(team, first_of(world, me, q), first_of(world, me, q + 1))
+            for g in range(first, last, step):
+                if hub.marks[np.uint64(g + shift)] != 0:
+                    home = np.uint64(world.home[np.uint64(g)])
+                    hub.set(world.bits, home + theirs)
+                    unpack(values, boxes, home, np.uint64(g + shift))
+
+
+@compiled(allocates=False)
+def carry_ghosts(team, world, pack, unpack, values, boxes, emits, stamp, half):
+    """Carry what a stage has left in ghosts to the machines of their owners."""
+    hub, me, shift = world.hub, world.part, half * world.hub.total
+    mark = world.marks.dtype.type(stamp)
+    slots = slots_of(world, me)
+    for q in range(world.parts):
+        if is_far(world, q):
+            first, last, step = hub.share(team, first_of(world, me, q), first_of(world, me, q + 1))
+            for g in range(first, last, step):
+                slot = np.uint64(slots + g)
+                pack(values, boxes, slot, np.uint64(g + shift))
+                if emits:
+                    hub.marks[np.uint64(g + shift)] = np.uint8(world.marks[slot] == mark)
+    hub.shake(team, world, hub.sizes, hub.far_sizes, half)
+    for p in range(world.parts):
+        if is_far(world, p):
+            slots = slots_of(world, p)
+            first, last, step = hub.share(team, first_of(world, p, me), first_of(world, p, me + 1))
+            for g in range(first, last, step):
+                slot = np.uint64(slots + g)
+                unpack(values, boxes, slot, np.uint64(g + shift))
+                if emits:
+                    was = hub.marks[np.uint64(g + shift)] != 0
+                    world.marks[slot] = mark if was else world.marks.dtype.type(0)
+
+
+@compiled(allocates=False)
+def carry_box(team, world, pack, unpack, values, boxes, stamp, half):
+    """Carry the boxes of emitted ghosts, with their values, to the other machines."""
+    hub, me, shift = world.hub, world.part, half * world.hub.total
+    begin, size = first_of(world, me, 0), hub.boxed(world, me, stamp)
+    if team.thread == 0:
+        hub.sizes[(half * world.parts + me) * APART] = size
+    first, last, step = hub.share(team, begin, begin + size)
+    for i in range(first, last, step):
+        v = world.box[np.uint64(i)]
+        hub.box[np.uint64(i + shift)] = v
+        pack(values, boxes, np.uint64(world.bases[me] + np.int64(v)), np.uint64(i + shift))
+    hub.shake(team, world, hub.sizes, hub.far_sizes, half)
+    for p in range(world.parts):
+        if is_far(world, p):
+            begin, size = first_of(world, p, 0), hub.sizes[(half * world.parts + p) * APART]
+            if team.thread == 0:
+                hub.set_boxed(world, p, stamp, size)
+            first, last, step = hub.share(team, begin, begin + size)
+            for i in range(first, last, step):
+                v = hub.box[np.uint64(i + shift)]
+                world.box[np.uint64(i)] = v
+                slot = np.uint64(world.bases[p] + np.int64(v))
+                unpack(values, boxes, slot, np.uint64(i + shift))
+
+
+@compiled(allocates=False)
+def carry_copies(team, world, pack, unpack, values, boxes, length, half):
+    """Carry the copies of replicated fields to the other machines, whole."""
+    hub, me, shift = world.hub, world.part, half * world.parts * length
+    first, last, step = hub.share(team, me * length, (me + 1) * length)
+    for i in range(first, last, step):
+        pack(values, boxes, np.uint64(i), np.uint64(i + shift))
+    hub.shake(team, world, hub.sizes, hub.far_sizes, half)
+    for p in range(world.parts):
+        if is_far(world, p):
+            first, last, step = hub.share(team, p * length, (p + 1) * length)
+            for i in range(first, last, step):
+                unpack(values, boxes, np.uint64(i), np.uint64(i + shift))
+
+
+@compiled(allocates=False)
+def publish_words(world, local, remote, turn):
+    """Put the words of this machine's parts into the hub."""
+    for p in range(world.parts):
+        if not is_far(world, p):
+            at = (turn * world.parts + p) * APART
+            for word in range(3):
+                remote[at + word] = local[at + word]
+
+
+@compiled(allocates=False)
+def receive_words(world, local, remote, turn):
+    """Take the words of the other machines' parts out of the hub."""
+    for p in range(world.parts):
+        if is_far(world, p):
+            at = (turn * world.parts + p) * APART
+            for word in range(3):
+                local[at + word] = remote[at + word]

@@ -1,0 +1,157 @@
+"""Parts on one GPU, and CPU and GPU together: whatever one cpu device finds, they find too."""
+
+import importlib
+import os
+import signal
+import threading
+import time
+import warnings
+
+import numpy as np
+import pytest
+from cases import ALGORITHMS, random_graph, star_and_more, weighted
+
+import evener as ev
+from evener.errors import DeviceError
+from graphs import DEGENERATE
+
+SETS = {k: "+".join(["cuda"] * k) for k in (2, 3, 8)}
+SETS |= {"hybrid": "cpu:4+cuda", "more": "cuda+cpu:2+cuda+cpu:1"}
+
+
+def check(algorithm, name, graph, k=2, **options):
+    call, fields = ALGORITHMS[algorithm]
+    if graph.num_vertices == 0 and algorithm not in ("components", "pagerank"):
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # some do not converge in so few iterations
+        want = call(graph, device="cpu", direction=options.get("direction", "auto"))
+        have = call(graph, device=SETS[k], **options)
+    for field in fields:
+        a, b = getattr(want, field), getattr(have, field)
+        message = f"{algorithm} {field} of {name} with {k} parts and {options}"
+        if np.asarray(a).dtype.kind == "f":
+            np.testing.assert_allclose(b, a, rtol=1e-6, atol=1e-9, err_msg=message)
+        else:
+            np.testing.assert_array_equal(b, a, err_msg=message)
+    if algorithm == "bfs":
+        importlib.import_module("evener.algorithms.bfs").verify(graph, have, graph.labels[:1])
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_random_graphs(algorithm):
+    for seed in range(6):
+        check(algorithm, seed, random_graph(seed), k=(2, 3, 8)[seed % 3])
+    check(algorithm, "star", star_and_more())
+    check(algorithm, "rmat", ev.generate.rmat(13, 16, weights=(1, 60), seed=2), k=3)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_cpu_and_gpu(algorithm):
+    for seed in range(6):
+        check(algorithm, seed, random_graph(seed), ("hybrid", "more")[seed % 2])
+    check(algorithm, "star", star_and_more(), "hybrid")
+    rmat = ev.generate.rmat(13, 16, weights=(1, 60), seed=2)
+    check(algorithm, "rmat", rmat, "hybrid", partition="high:alpha=0.5")
+    check(algorithm, "rmat", rmat, "hybrid", partition="low:alpha=0.75")
+
+
+@pytest.mark.parametrize("direction", ["push", "pull"])
+@pytest.mark.parametrize("algorithm", ["bfs", "sswp"])
+def test_directions_of_both(algorithm, direction):
+    for seed in range(4):
+        check(algorithm, seed, random_graph(seed), "hybrid", direction=direction)
+
+
+def test_many_hybrid_runs_are_equal():
+    grid = ev.generate.grid(100, 100)
+    want = ev.bfs(grid, 0, device="cpu").depth
+    for _ in range(50):
+        np.testing.assert_array_equal(ev.bfs(grid, 0, device=SETS["hybrid"]).depth, want)
+
+
+def test_a_cpu_part_that_fails_ends_the_run(monkeypatch):
+    grid = ev.generate.grid(60, 60)
+    ev.bfs(grid, 0, device=SETS["hybrid"])
+    monkeypatch.setattr("evener.engine.native_parts.fault", (0, 5))
+    ev.bfs(grid, 0, device="cpu")
+    with pytest.raises(DeviceError, match="partition 0 on cpu:4 failed"):
+        ev.bfs(grid, 0, device=SETS["hybrid"])
+    monkeypatch.undo()
+    assert ev.bfs(grid, 0, device=SETS["hybrid"]).depth[-1] == 118
+
+
+@pytest.mark.parametrize("algorithm", ["bfs", "sssp", "pagerank", "components", "betweenness"])
+def test_degenerate_graphs(algorithm):
+    for i, (name, make) in enumerate(DEGENERATE.items()):
+        for directed in (True, False):
+            graph = make(directed=directed)
+            if graph.labels.dtype.kind in "iu":
+                check(algorithm, name, weighted(graph), k=(2, 3, 8, "hybrid", "more")[i % 5])
+
+
+@pytest.mark.parametrize("direction", ["push", "pull"])
+@pytest.mark.parametrize("algorithm", ["bfs", "sswp", "betweenness"])
+def test_directions(algorithm, direction):
+    for seed in range(4):
+        check(algorithm, seed, random_graph(seed), direction=direction)
+    rmat = ev.generate.rmat(12, 16, weights=(1, 60), seed=3)
+    check(algorithm, "rmat", rmat, 8, direction=direction)
+
+
+def test_shares_and_empty_parts():
+    graph = ev.generate.rmat(12, 8, seed=1)
+    for algorithm in ("bfs", "pagerank", "components"):
+        check(algorithm, "shares", graph, k=3, partition="random:shares=9/0/1")
+        check(algorithm, "high", graph, k=2, partition="high:shares=3/1")
+
+
+def test_many_runs_are_equal():
+    grid = ev.generate.grid(300, 300)
+    want = ev.bfs(grid, 0, device="cpu").depth
+    for _ in range(50):
+        np.testing.assert_array_equal(ev.bfs(grid, 0, device=SETS[8]).depth, want)
+
+
+def test_policies_count_the_same_useful_bytes():
+    graph = ev.generate.rmat(12, 8, seed=1)
+    told = {
+        name: ev.bfs(graph, 1, device=SETS[2], exchange=name, direction="push").stats
+        for name in ("all", "maximal_subset", "refined")
+    }
+    on_cpu = ev.bfs(graph, 1, device="cpu:1+cpu:1", direction="push").stats
+    assert len({stats["bytes_useful"] for stats in told.values()}) == 1
+    assert told["refined"]["bytes_sent"] < told["maximal_subset"]["bytes_sent"]
+    assert told["refined"]["bytes_useful"] == on_cpu["bytes_useful"]
+
+
+def test_results_may_stay_there():
+    graph = ev.generate.rmat(10, 8, seed=1)
+    found = ev.bfs(graph, 1, device=SETS[2], device_arrays=True)
+    assert hasattr(found.depth, "__cuda_array_interface__")
+    np.testing.assert_array_equal(found.depth.get(), ev.bfs(graph, 1, device="cpu").depth)
+
+
+def test_trace():
+    graph = ev.generate.rmat(12, 8, seed=1)
+    rows = ev.bfs(graph, 1, device=SETS[2]).trace
+    assert sum(row["frontier"] for row in rows) > graph.num_vertices // 2
+    assert all(len(row["communication_seconds"]) == 2 for row in rows)
+
+
+@pytest.mark.parametrize("devices", [SETS[2], SETS["hybrid"]])
+def test_interrupt(devices):
+    path = ev.generate.path(1 << 20)
+    timer = threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT))
+    ev.bfs(ev.generate.path(100), 0, device=devices)
+    timer.start()
+    began = time.perf_counter()
+    with pytest.raises(KeyboardInterrupt):
+        ev.bfs(path, 0, device=devices)
+    assert time.perf_counter() - began < 5
+    assert ev.bfs(ev.generate.path(100), 0, device=devices).depth[-1] == 99
+
+
+def test_other_cards_are_refused():
+    with pytest.raises(DeviceError, match="there is no GPU 9|on one GPU only"):
+        ev.bfs(ev.generate.path(4), 0, device="cuda:0+cuda:9")

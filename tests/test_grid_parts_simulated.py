@@ -1,0 +1,88 @@
+"""Programs on parts that are simulated grids: the fields that the interpreter finds.
+
+What this leaves to a GPU (tests/gpu): parts of several blocks, and kernels that run side by side.
+"""
+
+import numpy as np
+import pytest
+
+import evener as ev
+from evener.engine.interpret import interpret
+from evener.engine.job import set_up
+from evener.engine.lower import NotLoweredError
+from evener.errors import DeviceError
+from grid_parts_simulator import simulate_parts
+from shared_programs import parameters_for, programs
+from test_cuda_compile import CASES
+from test_grid_simulated import GRAPHS, suits
+from test_interpret import Gathered, Labels, Nearest, Paths, Plain, Scattered, Search, Slices
+from test_partitioned import Reset, Totals
+
+OWN = [Gathered, Labels, Nearest, Paths, Plain, Scattered, Search, Slices, Reset, Totals]
+PROGRAMS = [p for p in [*CASES, *OWN] if not p.__name__.endswith("32")]  # the same text
+DIRECTIONS = ("auto", "push", "pull")
+PARTITIONS = ("random", "static", "random:shares=9/0/1")
+
+
+def check(program, graph, k, partition="random", direction="auto", **options):
+    parameters = parameters_for(program, graph)
+    want = set_up(program, graph, parameters)
+    interpret(want, direction)
+    have = simulate_parts(
+        program, graph, k, partition, direction=direction, **options, **parameters
+    )
+    for name, array in want.fields.items():
+        declared = program.declaration.fields[name]
+        if declared.merge == "any" or (declared.dtype is ev.VERTEX and declared.merge is None):
+            continue  # any of several is right
+        if name == "rounds":
+            continue  # how many it takes depends on who comes first
+        np.testing.assert_allclose(
+            have.fields[name], array, rtol=1e-5, atol=1e-9, err_msg=f"{name} {k} {direction}"
+        )
+    return have
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
+def test_programs(program):
+    """Each program on a few of all combinations."""
+    at = PROGRAMS.index(program)
+    for i, name in enumerate(("rmat", "directed", "loop")):
+        graph = GRAPHS[name]
+        if suits(program, graph):
+            turn = at + i
+            k = (2, 3)[turn % 2]
+            partition = PARTITIONS[turn % (3 if k == 3 else 2)]
+            try:
+                check(program, graph, k, partition, DIRECTIONS[turn // 2 % 3])
+            except NotLoweredError as error:
+                pytest.skip(str(error))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("direction", DIRECTIONS)
+@pytest.mark.parametrize("graph", GRAPHS)
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
+def test_all(program, graph, direction):
+    if suits(program, GRAPHS[graph]):
+        for k in (1, 2, 3):
+            try:
+                check(program, GRAPHS[graph], k, direction=direction)
+            except NotLoweredError as error:
+                pytest.skip(str(error))
+
+
+@pytest.mark.parametrize("program", list(programs()), ids=lambda p: p.__name__)
+def test_example_programs(program):
+    try:
+        check(program, GRAPHS["rmat"], 2)
+    except NotLoweredError as error:
+        pytest.skip(str(error))
+
+
+def test_blocks_are_divided():
+    from evener.engine.gpu_parts import divide_blocks
+
+    assert sum(divide_blocks(132, [5, 5, 5, 5])) == 132
+    with pytest.raises(DeviceError, match="too few for 3 parts"):
+        divide_blocks(2, [1, 1, 1])

@@ -1,0 +1,79 @@
+"""Parts of a CPU, compiled, beside simulated parts of a GPU: the fields that the interpreter finds.
+
+What this leaves to a GPU (tests/gpu): its memory apart from the host's, and the order in which
+either sees what the other wrote.
+"""
+
+import numpy as np
+import pytest
+
+import evener as ev
+from evener.algorithms.betweenness import Betweenness
+from evener.algorithms.bfs import BFS
+from evener.algorithms.connected_components import Components
+from evener.algorithms.pagerank import DanglingPageRank, PageRank
+from evener.algorithms.sssp import SSSP
+from evener.algorithms.sswp import SSWP
+from evener.engine.interpret import interpret
+from evener.engine.job import set_up
+from grid_parts_simulator import simulate_hybrid
+from shared_programs import parameters_for
+from test_cuda_compile import CASES
+from test_grid_simulated import GRAPHS, suits
+from test_interpret import Labels, Paths, Scattered
+from test_partitioned import Reset, Totals
+
+FEW = [BFS, SSSP, SSWP, PageRank, DanglingPageRank, Components, Betweenness]
+OWN = [Labels, Paths, Scattered, Reset, Totals]
+PROGRAMS = [p for p in [*CASES, *OWN] if not p.__name__.endswith("32")]  # the same text
+SETS = [["cpu", "cuda"], ["cuda", "cpu", "cpu"], ["cuda", "cpu", "cuda"]]
+
+
+def check(program, graph, kinds, direction="auto", partition="random"):
+    parameters = parameters_for(program, graph)
+    want = set_up(program, graph, parameters)
+    interpret(want, direction)
+    have = simulate_hybrid(program, graph, kinds, partition, direction, **parameters)
+    for name, array in want.fields.items():
+        declared = program.declaration.fields[name]
+        if declared.merge == "any" or (declared.dtype is ev.VERTEX and declared.merge is None):
+            continue  # any of several is right
+        if name == "rounds":
+            continue  # how many it takes depends on who comes first
+        np.testing.assert_allclose(
+            have.fields[name], array, rtol=1e-5, atol=1e-9, err_msg=f"{name} {kinds} {direction}"
+        )
+
+
+@pytest.mark.parametrize("program", FEW, ids=lambda p: p.__name__)
+def test_programs(program):
+    for i, name in enumerate(("rmat", "directed")):
+        if suits(program, GRAPHS[name]):
+            check(program, GRAPHS[name], SETS[(FEW.index(program) + i) % 3])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("direction", ["auto", "push", "pull"])
+@pytest.mark.parametrize("graph", ["rmat", "grid", "directed", "loop", "one vertex"])
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
+def test_all(program, graph, direction):
+    from evener.engine.lower import NotLoweredError
+
+    if suits(program, GRAPHS[graph]):
+        for kinds in SETS:
+            try:
+                check(program, GRAPHS[graph], kinds, direction)
+            except NotLoweredError as error:
+                pytest.skip(str(error))
+
+
+def test_by_degree():
+    check(BFS, GRAPHS["rmat"], SETS[0], partition="high:alpha=0.5")
+
+
+def test_a_cpu_part_that_fails_lets_the_others_go(monkeypatch):
+    from evener.engine import native_parts
+
+    monkeypatch.setattr(native_parts, "fault", (0, 1))
+    with pytest.raises(ev.DeviceError, match="partition 0 on cpu:1 failed"):
+        check(BFS, GRAPHS["grid"], SETS[0])
