@@ -48,6 +48,11 @@ GRAPHS = {
 }  # fmt: skip
 
 
+def long(*names, few):
+    """Names of graphs, of which only a few are not left to the long matrix."""
+    return [name if name in few else pytest.param(name, marks=pytest.mark.slow) for name in names]
+
+
 def assert_simulated(program, graph, schedule="auto", direction="auto", **parameters):
     parameters = {**parameters_for(program, graph), **parameters}
     want = set_up(program, graph, parameters)
@@ -68,18 +73,18 @@ def suits(program, graph):
     )
 
 
-@pytest.mark.parametrize("graph", GRAPHS)
+@pytest.mark.parametrize("graph", long(*GRAPHS, few=("one vertex", "loop", "rmat", "directed")))
 @pytest.mark.parametrize("program", SIMULATED, ids=lambda p: p.__name__)
 def test_programs(program, graph):
     if suits(program, GRAPHS[graph]):
         assert_simulated(program, GRAPHS[graph])
 
 
+@pytest.mark.parametrize("graph", long("rmat", "grid", few=("rmat",)))
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("program", FEW, ids=lambda p: p.__name__)
-def test_schedules(program, schedule):
-    assert_simulated(program, GRAPHS["rmat"], schedule)
-    assert_simulated(program, GRAPHS["grid"], schedule)
+def test_schedules(program, schedule, graph):
+    assert_simulated(program, GRAPHS[graph], schedule)
 
 
 @pytest.mark.slow
@@ -92,7 +97,7 @@ def test_all_schedules(program, schedule):
 
 
 @pytest.mark.parametrize("direction", ["push", "pull"])
-@pytest.mark.parametrize("graph", ["rmat", "grid", "long lists", "directed"])
+@pytest.mark.parametrize("graph", long("rmat", "grid", "long lists", "directed", few=("rmat",)))
 @pytest.mark.parametrize("name", ["BFS", "SSWP", "Betweenness"])
 def test_directions(name, graph, direction):
     (program,) = (p for p in CASES if p.__name__ == name)
@@ -100,13 +105,15 @@ def test_directions(name, graph, direction):
         assert_simulated(program, GRAPHS[graph], direction=direction)
 
 
+@pytest.mark.parametrize("graph", long("rmat", "grid", few=("rmat",)))
 @pytest.mark.parametrize("program", list(programs()), ids=lambda p: p.__name__)
-def test_example_programs(program):
-    for name in ("rmat", "grid"):
-        assert_simulated(program, GRAPHS[name])
+def test_example_programs(program, graph):
+    assert_simulated(program, GRAPHS[graph])
 
 
-@pytest.mark.parametrize("graph", ["rmat", "long lists", "directed", "isolated"])
+@pytest.mark.parametrize(
+    "graph", long("rmat", "long lists", "directed", "isolated", few=("rmat", "long lists"))
+)
 @pytest.mark.parametrize("name", ["PageRank", "WeightedPageRank", "Heat"])
 def test_vertices_in_the_order_of_degrees(name, graph, monkeypatch):
     monkeypatch.setattr("evener.engine.gpu_memory.RELABEL_ARCS", 0)
