@@ -25,10 +25,10 @@ demo: $(BASE_INSTALLED)  ## make a graph, save and load it, run four algorithms
 	$(BIN)/python examples/demo.py
 
 test: $(INSTALLED)  ## all tests but the long matrices
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
 test-all: $(INSTALLED)  ## every test
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 test-gpu: $(INSTALLED)  ## the tests that need an NVIDIA GPU; EXTRA=cu13 for newer drivers
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,$(EXTRA)]'

@@ -23,3 +23,16 @@ def _doctest_names(request: pytest.FixtureRequest, doctest_namespace: dict[str, 
     """Give doctests ``tmp_path``; the other tests ask for it themselves."""
     if isinstance(request.node, pytest.DoctestItem):
         doctest_namespace["tmp_path"] = request.getfixturevalue("tmp_path")
+
+
+@pytest.fixture
+def without_nvrtc(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels compile to PTX without NVRTC, 90 MB to install.
+
+    It would be asked for nothing but the capabilities that it knows.
+    """
+    from evener.device import cuda
+
+    cuda._import_compiler()
+    monkeypatch.setattr("numba.cuda.cudadrv.nvrtc.get_supported_ccs", lambda: [(8, 0), (9, 0)])
+    monkeypatch.setattr("numba.cuda.cuda_paths._get_nvrtc_path", lambda: None)

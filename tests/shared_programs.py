@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 from numpy import float32, float64, int32, int64
 
 import evener as ev
@@ -31,6 +32,13 @@ def programs():
         for found in vars(module(name)).values():
             if isinstance(found, type) and issubclass(found, Program) and found is not Program:
                 yield found
+
+
+def programs_to_simulate():
+    """Those of the examples; the ones with many iterations only in the long matrix."""
+    return [
+        pytest.param(p, marks=pytest.mark.slow) if p.__name__ == "Rank" else p for p in programs()
+    ]
 
 
 def parameters_for(program, graph):

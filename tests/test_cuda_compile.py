@@ -44,10 +44,13 @@ from shared_programs import Around, Functions, Spread, parameters_for, programs
 from test_native import Everything
 from test_native_loops import Bounded, EdgesThroughout, Gathered, Nested, OverEdges
 
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("numba_cuda") is None,
-    reason="numba-cuda is not installed (extras test, cu12, cu13)",
-)
+pytestmark = [
+    pytest.mark.usefixtures("without_nvrtc"),
+    pytest.mark.skipif(
+        importlib.util.find_spec("numba_cuda") is None,
+        reason="numba-cuda is not installed (extras test, cu12, cu13)",
+    ),
+]
 
 WHOLE = ev.generate.rmat(5, 4, weights=(1, 9), seed=1)  # undirected, integer weights
 REAL = ev.Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0], [1.5, 2.0, 3.0, 1.0])
@@ -87,15 +90,6 @@ STAGES = [OverEdges, Bounded, Spread]
 MORE_STAGES = [Everything, EdgesThroughout, Nested, Gathered, Around, *programs()]
 LONG = [DirectedBetweenness]  # takes long, and differs from its like in one direction of edges
 NAMED = [name for name in SCHEDULES if ":" not in name and name != "dynamic"]
-
-
-@pytest.fixture(autouse=True)
-def _without_nvrtc(monkeypatch):
-    """NVRTC would be asked for nothing but the capabilities it knows, and is 90 MB to install."""
-    compiler = importlib.import_module("evener.device.cuda")._import_compiler()
-    assert compiler
-    monkeypatch.setattr("numba.cuda.cudadrv.nvrtc.get_supported_ccs", lambda: [(8, 0), (9, 0)])
-    monkeypatch.setattr("numba.cuda.cuda_paths._get_nvrtc_path", lambda: None)
 
 
 def ptx(program, schedule="auto", direction="auto", capability=(9, 0)):

@@ -130,6 +130,7 @@ KERNELS = {
 
 
 @needs_compiler
+@pytest.mark.usefixtures("without_nvrtc")
 @pytest.mark.parametrize("name", KERNELS)
 def test_kernels_compile(name):
     text = ptx_of(*KERNELS[name], (9, 0))
@@ -139,6 +140,7 @@ def test_kernels_compile(name):
 
 
 @needs_compiler
+@pytest.mark.usefixtures("without_nvrtc")
 def test_a_product_is_rounded_by_itself():
     """Without this the compiler fuses it with the sum."""
 

@@ -12,7 +12,7 @@ from evener.engine.job import set_up
 from evener.engine.lower import NotLoweredError
 from evener.errors import DeviceError
 from grid_parts_simulator import simulate_parts
-from shared_programs import parameters_for, programs
+from shared_programs import parameters_for, programs_to_simulate
 from test_cuda_compile import CASES
 from test_grid_simulated import GRAPHS, suits
 from test_interpret import Gathered, Labels, Nearest, Paths, Plain, Scattered, Search, Slices
@@ -72,7 +72,7 @@ def test_all(program, graph, direction):
                 pytest.skip(str(error))
 
 
-@pytest.mark.parametrize("program", list(programs()), ids=lambda p: p.__name__)
+@pytest.mark.parametrize("program", programs_to_simulate(), ids=lambda p: p.__name__)
 def test_example_programs(program):
     try:
         check(program, GRAPHS["rmat"], 2)

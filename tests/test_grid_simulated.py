@@ -22,7 +22,7 @@ from shared_programs import (
     Spread,
     between_layers,
     parameters_for,
-    programs,
+    programs_to_simulate,
 )
 from test_cuda_compile import CASES, FEW
 from test_native import Everything
@@ -106,7 +106,7 @@ def test_directions(name, graph, direction):
 
 
 @pytest.mark.parametrize("graph", long("rmat", "grid", few=("rmat",)))
-@pytest.mark.parametrize("program", list(programs()), ids=lambda p: p.__name__)
+@pytest.mark.parametrize("program", programs_to_simulate(), ids=lambda p: p.__name__)
 def test_example_programs(program, graph):
     assert_simulated(program, GRAPHS[graph])
 
