@@ -190,16 +190,11 @@ def _only_gathers(job: Job) -> bool:
     )
 
 
-def _make_plan(
-    job: Job, direction: str, schedule: str, relabels: bool, key: Any
-) -> _Plan:  # fmt: skip
-    d = job.declaration
-    example = _example(job)
-    state = state_type((*d.fields, *d.params, *d.scalars, *OFFERED))
-    kernel = lower_grid(job, direction, state, schedule, relabels)
+def compile_text(job: Job, kernel: Any, example: Any) -> tuple[list[np.dtype], dict[str, Any]]:
+    """The dtypes of the totals of a kernel's gathers, and the names that its text defines."""
     totals = []
     for number, stage in enumerate(kernel.gathers):
-        dtype = total_dtype(d, _functors(job, kernel), stage, *_examples(example))
+        dtype = total_dtype(job.declaration, _functors(job, kernel), stage, *_examples(example))
         own = stage.combine_is_functor
         kernel.names[f"neutral_of_{number}"] = dtype.type(
             0 if own else neutral(stage.combine, dtype)
@@ -210,6 +205,17 @@ def _make_plan(
     scope = {**kernel.names, "__name__": __name__}
     exec(compile(kernel.text, file, "exec"), scope)
     scope["worker"] = device.inlined(scope["worker"])
+    return totals, scope
+
+
+def _make_plan(
+    job: Job, direction: str, schedule: str, relabels: bool, key: Any
+) -> _Plan:  # fmt: skip
+    d = job.declaration
+    example = _example(job)
+    state = state_type((*d.fields, *d.params, *d.scalars, *OFFERED))
+    kernel = lower_grid(job, direction, state, schedule, relabels)
+    totals, scope = compile_text(job, kernel, example)
     stages = list(walk(d.loop))
     orders = sum(isinstance(stage, Repeat) and stage.order is not None for stage in stages)
     return _Plan(

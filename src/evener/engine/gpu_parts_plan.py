@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import linecache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from evener.device import cuda as device
 from evener.device.states import state_type
 from evener.engine import gpu
-from evener.engine.check_functors import total_dtype
 from evener.engine.gpu_parts_memory import (
     PartsOnDevice,
     place_parts,
@@ -22,7 +19,7 @@ from evener.engine.job import Job, field_dtype
 from evener.engine.lower import pulls
 from evener.engine.lower_exchange import PartsKernel
 from evener.engine.lower_grid_parts import lower_grid_parts
-from evener.engine.native import OFFERED, _examples, _functors
+from evener.engine.native import OFFERED, _functors
 from evener.engine.parts import Parts
 from evener.errors import DeviceError
 from evener.operators.frontier import ALL
@@ -42,7 +39,6 @@ from evener.operators.hub import APART
 from evener.operators.policies import Policy
 from evener.operators.schedules import SCHEDULES, merge_path
 from evener.operators.schedules.common import PIECE, PIECE_WORDS, room_for_pieces
-from evener.programs.fields import neutral
 from evener.programs.stages import Backwards, Repeat, walk
 
 PLACE_WORDS = 16
@@ -98,19 +94,7 @@ def _make_plan(
     example = gpu._example(job)
     state = state_type((*d.fields, *d.params, *d.scalars, *OFFERED))
     kernel = lower_grid_parts(job, direction, state, schedule, policy.measure, hub)
-    totals = []
-    for number, stage in enumerate(kernel.gathers):
-        dtype = total_dtype(d, _functors(job, kernel), stage, *_examples(example))
-        own = stage.combine_is_functor
-        kernel.names[f"neutral_of_{number}"] = dtype.type(
-            0 if own else neutral(stage.combine, dtype)
-        )
-        totals.append(dtype)
-    file = f"<evener kernel {hash(kernel.text) & 0xFFFFFFFF:08x}>"
-    linecache.cache[file] = (len(kernel.text), None, kernel.text.splitlines(True), file)
-    scope = {**kernel.names, "__name__": __name__}
-    exec(compile(kernel.text, file, "exec"), scope)
-    scope["worker"] = device.inlined(scope["worker"])
+    totals, scope = gpu.compile_text(job, kernel, example)
     stages = list(walk(d.loop))
     takes = any(map(gpu._takes_frontier, stages))
     return Plan(

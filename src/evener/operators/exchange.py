@@ -95,11 +95,12 @@ def census(team, world, turn, size):
         world.words[at] = np.int64(size)
         world.words[at + 2] = load(world.sync, CANCEL)
     world.hub.shake(team, world, world.words, world.hub.words, turn)
-    return _sum(world, turn, 0)
+    return sum_of(world, turn, 0)
 
 
 @compiled(allocates=False)
-def _sum(world, turn, word):
+def sum_of(world, turn, word):
+    """The sum of a word over all parts, after a census."""
     total = np.int64(0)
     for p in range(world.parts):
         total += world.words[(turn * world.parts + p) * APART + word]
@@ -112,7 +113,7 @@ def census_of_arcs(team, world, turn, size, arcs):
     if team.thread == 0:
         world.words[(turn * world.parts + world.part) * APART + 1] = arcs
     total = census(team, world, turn, size)
-    return total, _sum(world, turn, 1)
+    return total, sum_of(world, turn, 1)
 
 
 @compiled(allocates=False)

@@ -26,7 +26,8 @@ from evener.device.warp import (
     thread_of_block,
     told,
 )
-from evener.operators.exchange import FULL, SENT, USEFUL, WHOLE
+from evener.operators.exchange import FULL, SENT, USEFUL, WHOLE, sum_of, why_stop
+from evener.operators.exchange import agree as agree  # the same text on all devices
 from evener.operators.frontier import ALL, BITS, QUEUE
 from evener.operators.grid.advance import sum_of_warp
 from evener.operators.grid.frontier import (
@@ -113,15 +114,7 @@ def census(team, world, turn, size):
         world.words[at] = np.int64(size)
         world.words[at + 2] = np.int64(team.sync[CANCEL])
     world.hub.shake(team, world, world.words, world.hub.words, turn)
-    return _sum(world, turn, 0)
-
-
-@compiled(allocates=False)
-def _sum(world, turn, word):
-    total = np.int64(0)
-    for p in range(world.parts):
-        total += world.words[(turn * world.parts + p) * APART + word]
-    return total
+    return sum_of(world, turn, 0)
 
 
 @compiled(allocates=False)
@@ -130,16 +123,7 @@ def census_of_arcs(team, world, turn, size, arcs):
     if team.thread == 0:
         world.words[(turn * world.parts + world.part) * APART + 1] = arcs
     total = census(team, world, turn, size)
-    return total, _sum(world, turn, 1)
-
-
-@compiled(allocates=False)
-def why_stop(world, turn):
-    """Why the last census said that the run is to stop: 0 if it did not."""
-    why = np.int64(0)
-    for p in range(world.parts):
-        why = max(why, world.words[(turn * world.parts + p) * APART + 2])
-    return why
+    return total, sum_of(world, turn, 1)
 
 
 @compiled(allocates=False)
@@ -156,18 +140,6 @@ def least(team, world, turn, value):
     for p in range(world.parts):
         value = min(value, world.words[(turn * world.parts + p) * APART])
     return value
-
-
-@compiled(allocates=False)
-def agree(team, world, turn, combine, neutral, own, words, far):
-    """Combine the values of all parts, in their order."""
-    if team.thread == 0:
-        words[(turn * world.parts + world.part) * APART] = own
-    world.hub.shake(team, world, words, far, turn)
-    total = neutral
-    for p in range(world.parts):
-        total = words.dtype.type(combine(total, words[(turn * world.parts + p) * APART]))
-    return total
 
 
 # ---- other machines ---------------------------------------------------------------------------
