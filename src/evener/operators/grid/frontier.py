@@ -127,11 +127,11 @@ def fresh(team, frontier, infos, made):
 
 
 @compiled(allocates=False)
-def claim(team):
-    """The next number of this stage, the same for all lanes."""
+def claim(team, many):
+    """The first of the next so many numbers of this stage, the same for all lanes."""
     taken = np.int64(0)
     if team.lane == 0:
-        taken = atomic.add(team.works, work(team, CLAIMED), 1)
+        taken = atomic.add(team.works, work(team, CLAIMED), many)
     return shuffle(taken, 0)
 
 

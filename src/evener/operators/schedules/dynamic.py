@@ -65,8 +65,19 @@ def next_tile(team, tile, end, tiles, row):
         return tile + 1, end
     if tiles <= team.warps:
         return tiles, tiles
-    first = team.warps + claim(team) * row
+    first = team.warps + claim(team, row)
     return first, min(first + row, tiles)
+
+
+@compiled(allocates=False)
+def next_row(row, degree):
+    """How many tiles to claim after this one: more, and ever more, while nothing is in them.
+
+    Where few vertices are wanted, to claim a tile costs more than to see that it is empty.
+    """
+    if ballot(degree > 0) != 0:
+        return row
+    return min(row << 2, np.int64(LONGEST_ROW))
 
 
 @compiled(allocates=False)
@@ -80,7 +91,7 @@ def next_tiles(team, tile, end, tiles):
         return tile + 1, end
     if tiles <= team.warps:
         return tiles, tiles
-    claimed = claim(team)
+    claimed = claim(team, 1)
     single = SINGLE * team.warps
     if claimed < single:
         return team.warps + claimed, team.warps + claimed + 1
@@ -110,12 +121,13 @@ def visit(team, out, current, wanted, first, last, f, where, s, take, done, sink
             i = size
         u, start, degree = look_up(out, current, i, size, wanted, first, last, s)
         calls += degree
+        longer = next_row(row, degree)
         degree = put_off(team, pieces, u, start, degree, cut, 2 << cut, few)
         held = visit_wide(team, out, f, where, s, take, sink, held, u, start, degree)
         if degree >= WIDE:
             degree = np.int64(0)
         held = visit_short(team, out, f, where, s, take, sink, held, u, start, degree)
-        tile, end = next_tile(team, tile, end, tiles, row)
+        tile, end = next_tile(team, tile, end, tiles, longer)
     finish(team, out, f, where, s, take, done, sink, held, pieces)
     return calls
 
