@@ -70,17 +70,6 @@ def next_tile(team, tile, end, tiles, row):
 
 
 @compiled(allocates=False)
-def next_row(row, degree):
-    """How many tiles to claim after this one: more, and ever more, while nothing is in them.
-
-    Where few vertices are wanted, to claim a tile costs more than to see that it is empty.
-    """
-    if ballot(degree > 0) != 0:
-        return row
-    return min(row << 2, np.int64(LONGEST_ROW))
-
-
-@compiled(allocates=False)
 def next_tiles(team, tile, end, tiles):
     """The tile after this one and the end of the row that it is in, for work over all vertices.
 
@@ -114,6 +103,9 @@ def visit(team, out, current, wanted, first, last, f, where, s, take, done, sink
     few = tiles if cut < PIECE_POWER else np.int64(0)
     calls, held = np.int64(0), np.int64(0)
     row = row_of_tiles(team, tiles)
+    # Where few vertices are wanted, to claim a tile costs more than to see that it is empty: after
+    # an empty one a warp claims its fair share.
+    share = max(row, min(tiles // team.warps, np.int64(LONGEST_ROW)))
     tile, end = team.rank, team.rank + 1
     while tile < tiles:
         i = (tile << power) + team.lane
@@ -121,13 +113,13 @@ def visit(team, out, current, wanted, first, last, f, where, s, take, done, sink
             i = size
         u, start, degree = look_up(out, current, i, size, wanted, first, last, s)
         calls += degree
-        longer = next_row(row, degree)
+        many = row if ballot(degree > 0) != 0 else share
         degree = put_off(team, pieces, u, start, degree, cut, 2 << cut, few)
         held = visit_wide(team, out, f, where, s, take, sink, held, u, start, degree)
         if degree >= WIDE:
             degree = np.int64(0)
         held = visit_short(team, out, f, where, s, take, sink, held, u, start, degree)
-        tile, end = next_tile(team, tile, end, tiles, longer)
+        tile, end = next_tile(team, tile, end, tiles, many)
     finish(team, out, f, where, s, take, done, sink, held, pieces)
     return calls
 
