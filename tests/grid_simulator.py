@@ -105,7 +105,7 @@ class Block:
             warp.shuffle_xor: self.shuffle_xor,
             warp.sync_warp: lambda: None,
             warp.sync_block: self.sync_block,
-            warp.barrier: self.sync_block,
+            warp.meet: self.sync_block,
             warp.set_bits: self.locked(warp.set_bits),
             warp.shared_buffer: self.shared_buffer,
             warp.shared_parts: self.shared_parts,
@@ -178,7 +178,7 @@ def simulate(
         arguments = (*arguments[:at_record], record, *arguments[at_record + 1 :])
     for name, partial in zip(job.declaration.scalars, arguments[9], strict=True):
         job.scalars[name] = partial[0]
-    gpu._tell(job, arguments[-1], arguments[-1], 0.0)
+    gpu._tell(job, arguments[-1], arguments[-1], 0.0, schedule)
     job.fields = in_users_order(dict(zip(job.fields, arguments[2], strict=True)), at, fixed)
     return job
 

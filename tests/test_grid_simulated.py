@@ -165,8 +165,12 @@ def test_kernels_that_return_for_more_room(program):
             np.testing.assert_allclose(have.fields[name], want.fields[name], err_msg=name)
         assert have.scalars == want.scalars
         assert have.stats == want.stats
-        rows = [[dict(row, seconds=0) for row in job.make_trace()] for job in (have, want)]
+        rows = [
+            [dict(row, seconds=0, barriers=row["barriers"] > 0) for row in job.make_trace()]
+            for job in (have, want)
+        ]
         assert rows[0] == rows[1]
+        assert all(row["barriers"] for row in rows[0] if row["frontier"])
     assert len(launches) > 1
 
 

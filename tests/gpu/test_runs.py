@@ -39,6 +39,8 @@ def test_stats_trace_and_explanation():
     keys = ("superstep", "frontier", "edges", "direction")
     rows = [[{key: row[key] for key in keys} for row in r.trace] for r in (have, want)]
     assert rows[0] == rows[1]
+    assert all(row["schedule"] == "dynamic" and row["barriers"] > 0 for row in have.trace)
+    assert [row["kernels"] for row in have.trace] == [1] + [0] * (len(have.trace) - 1)
     assert "one kernel" in have.explain()
     assert ev.bfs(graph, 0).stats["device"] == "cuda"
 

@@ -18,6 +18,7 @@ from evener.device.compile import compiled
 WARP = 32
 BLOCK = 512  # threads of a block
 BUFFER = 128  # items of shared memory for each warp
+BARRIERS = 32  # word that counts barriers, on a line of its own: all wait for the first word
 
 _TOP = np.int64(1) << np.int64(31)
 _TOP_BIT = np.uint32(1 << 31)
@@ -131,7 +132,18 @@ def cycles() -> int:
 
 @compiled(allocates=False)
 def barrier(sync):
-    """Wait until all threads of the grid are here, and see what each has written."""
+    """Wait until all threads of the grid are here, and see what each has written.
+
+    Barriers are counted by the warp of the first block that has the least to do.
+    """
+    meet(sync)
+    if block() == 0 and thread_of_block() == BLOCK - WARP:
+        atomic.add(sync, BARRIERS, np.uint32(1))
+
+
+@compiled(allocates=False)
+def meet(sync):
+    """The barrier itself."""
     share = np.int64(1)
     if block() == 0:
         share = _TOP - (num_blocks() - 1)

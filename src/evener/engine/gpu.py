@@ -11,6 +11,7 @@ import dataclasses
 import functools
 import linecache
 import time
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -119,8 +120,8 @@ def execute(
         _check_memory(job, plan, room, ordinal)
         launch = _launch(job, plan, room, ordinal)
         job.stats["compile_seconds"] = time.perf_counter() - began
-        _run(job, plan, launch, ordinal, device_arrays)
-    chosen = "dynamic" if schedule == "auto" else schedule
+        _run(job, plan, launch, ordinal, device_arrays, _chosen(schedule))
+    chosen = _chosen(schedule)
     blocks, was_cached = launch.kernel.blocks, launch.kernel.was_cached
     job.stats["blocks"] = blocks
     kept = "the kernel came from the cache" if was_cached else "the kernel was compiled"
@@ -131,6 +132,11 @@ def execute(
     if plan.relabels:
         reasons.append("On the GPU vertices are in the order of their degrees.")
     return reasons
+
+
+def _chosen(schedule: str) -> str:
+    """The name of the schedule that ``auto`` is, but for slices of lists."""
+    return "dynamic" if schedule == "auto" else schedule
 
 
 def ptx_of(job: Job, direction: str, schedule: str, capability: tuple[int, int]) -> str:
@@ -459,7 +465,7 @@ def _launch(job: Job, plan: _Plan, room: int, ordinal: int) -> _Launch:
 
 
 def _run(
-    job: Job, plan: _Plan, launch: _Launch, ordinal: int, device_arrays: bool
+    job: Job, plan: _Plan, launch: _Launch, ordinal: int, device_arrays: bool, schedule: str
 ) -> None:  # fmt: skip
     """Run a kernel; the job then has all that it found."""
     fixed = {name for name, field in job.declaration.fields.items() if field.replicated}
@@ -477,6 +483,7 @@ def _run(
     cleared, seconds = regions[memory.CLEARED].ptr, 0.0
     trace = launch.sizes[memory.CLEARED] - (TRACE_ROWS + 1) * TRACE_WORDS * 8
     few = trace + FEW_ROWS * TRACE_WORDS * 8
+    launched_at = [0]  # row of the trace
     while True:
         seconds += launch.kernel.run(_words(job, launch, regions, fields), cleared + launch.cancel)
         told = device.download(cleared + launch.told, few - launch.told)
@@ -484,6 +491,7 @@ def _run(
         if head[STATUS] != MORE_ROOM:
             break
         launch = _grow(job, plan, launch, regions, head, ordinal)
+        launched_at.append(int(head[0]))
     kept = min(int(head[0]), TRACE_ROWS)
     table = head
     if kept >= FEW_ROWS:
@@ -494,7 +502,7 @@ def _run(
     found = dict(zip(job.fields, fields, strict=True))
     found = memory.in_users_order(found, launch.at, fixed)
     job.fields = found if device_arrays else {name: f.get() for name, f in found.items()}
-    _tell(job, head, table[: (kept + 1) * TRACE_WORDS], seconds)
+    _tell(job, head, table[: (kept + 1) * TRACE_WORDS], seconds, schedule, launched_at)
 
 
 def _words(
@@ -530,22 +538,28 @@ def _grow(
     return larger
 
 
-def _tell(job: Job, head: np.ndarray, table: np.ndarray, seconds: float) -> None:
+def _tell(
+    job: Job, head: np.ndarray, table: np.ndarray, seconds: float, schedule: str,
+    launched_at: Sequence[int] = (0,),
+) -> None:  # fmt: skip
     """Stats and the trace."""
     rows = table.reshape(-1, TRACE_WORDS)[1:]
     total = max(1, int(rows[:, 3].sum()))
     job.stats["device_seconds"] = seconds
     job.stats["supersteps"] = int(head[0]) + int(head[FUSED])
     job.stats["edges"] = int(head[VISITED])
+    job.stats["kernels"] = len(launched_at)
 
     def make() -> list[dict[str, Any]]:
+        barriers = np.diff(rows[:, 5], prepend=0)
         return [
             {
                 "superstep": int(row[0]), "frontier": int(row[1]), "edges": int(row[4]),
                 "direction": "pull" if row[2] else "push",
                 "seconds": seconds * float(row[3]) / total,
+                "schedule": schedule, "kernels": launched_at.count(i), "barriers": int(barriers[i]),
             }
-            for row in rows
+            for i, row in enumerate(rows)
         ]  # fmt: skip
 
     job.make_trace = make

@@ -40,7 +40,7 @@ CLAIMED, PIECES, FLAG, STOP = 0, 1, 2, 3
 USED_WORDS, WORK_WORDS = 3, 16
 
 CANCEL = 8  # word of sync, besides the barrier's own
-SYNC_WORDS = 16
+SYNC_WORDS = 64
 TURNS = 3
 # Stages between two looks at the host's wish to stop. A look is taken in so many stages in a row
 # as there are words to be set: whichever stage a loop asks after, it then learns of the wish.

@@ -5,7 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from evener.device import atomic, compiled
-from evener.device.warp import ballot, barrier, block, count_bits, cycles, thread_of_block
+from evener.device.warp import (
+    BARRIERS,
+    BLOCK,
+    WARP,
+    ballot,
+    barrier,
+    block,
+    count_bits,
+    cycles,
+    load_now,
+    thread_of_block,
+)
 from evener.operators.frontier import QUEUE
 from evener.operators.grid.advance import sum_of_warp
 from evener.operators.grid.frontier import FORM, INFO_WORDS, SIZE, TURNS, member, to_queue
@@ -20,7 +31,10 @@ FEW_LANES = 4  # whose numbers are not worth a sum over the warp, which takes as
 
 @compiled(allocates=False)
 def note(team, trace, row, step, members, calls, pulled, clock):
-    """Write a row of the trace, if there is room: superstep, frontier, pulled, cycles, calls."""
+    """Write a row of the trace, if there is room.
+
+    Superstep, frontier, pulled, cycles, calls, barriers so far.
+    """
     at = (row + 1) * TRACE_WORDS
     if at + TRACE_WORDS <= len(trace):
         some = ballot(calls > 0)
@@ -34,6 +48,8 @@ def note(team, trace, row, step, members, calls, pulled, clock):
             trace[at + 1] = members
             trace[at + 2] = np.int64(pulled)
             trace[at + 3] = cycles() - clock
+        if team.thread == BLOCK - WARP:  # which has counted them
+            trace[at + 5] = np.int64(load_now(team.sync, BARRIERS))
     if team.thread == 0:
         trace[0] = row + 1
 
