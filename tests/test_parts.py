@@ -1,5 +1,6 @@
 """Compiled partitions: what one device gives, for every program, merge and number of parts."""
 
+import json
 import signal
 import threading
 import time
@@ -260,6 +261,30 @@ def test_stats_and_trace():
     assert rows["frontier"][0] == 1
     assert all(len(row) == 2 for row in rows["communication_seconds"])
     assert "2 parts with" in found.explain()
+    for row in found.trace:
+        assert sum(row["device_edges"]) == row["edges"]
+        assert sum(row["device_bytes"]) == row["bytes"]
+        assert row["useful_bytes"] <= row["bytes_of_all"]
+    assert rows["bytes_of_all"].sum() == found.stats["bytes_of_all"]
+    assert rows["useful_share"].max() <= 1
+
+
+def test_trace_of_a_set_as_a_timeline(tmp_path):
+    graph = small()
+    found, alone = ev.bfs(graph, 1, device=TWO), ev.bfs(graph, 1, device="cpu:1")
+    compared = found.trace.beside(alone.trace)
+    visited = sum(row["edges"] for row in alone.trace)
+    assert sum(row["edges"] for row in compared) >= visited
+    assert all(row["redundant_work"] >= 1 for row in compared if row["redundant_work"])
+    compared.to_chrome(tmp_path / "t.json")
+    events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+    names = [event["args"]["name"] for event in events if event["name"] == "thread_name"]
+    assert names == TWO.split("+")
+    bars = [event for event in events if event["ph"] == "X"]
+    assert len(bars) == 2 * 2 * len(found.trace)  # devices, computing and talking
+    assert {"frontier", "edges", "bytes", "useful_share"} == set(bars[0]["args"]["device"])
+    assert bars[0]["args"]["all"]["redundant_work"] == compared[0]["redundant_work"]
+    assert {event["name"] for event in events if event["ph"] == "C"} == {"frontier", "bytes"}
 
 
 # ---- failures -------------------------------------------------------------------------------

@@ -67,7 +67,7 @@ def write_table(frame: polars.DataFrame, text: str) -> None:
         elif suffix in (".jsonl", ".ndjson"):
             frame.write_ndjson(file)
         else:
-            frame.write_csv(file, separator="\t" if suffix == ".tsv" else ",")
+            _with_a_column_each(frame).write_csv(file, separator="\t" if suffix == ".tsv" else ",")
 
 
 def write_trace(result: Result, text: str) -> None:
@@ -139,6 +139,18 @@ def _suffix(path: Path) -> str:
     """The suffix that says the format, that of compression set aside (``.csv.gz``)."""
     suffix = path.suffix.lower()
     return Path(path.stem).suffix.lower() if suffix in _COMPRESSED else suffix
+
+
+def _with_a_column_each(frame: polars.DataFrame) -> polars.DataFrame:
+    """The frame with a column for each device where it has lists: CSV has none."""
+    import polars
+
+    for name, dtype in frame.schema.items():
+        if isinstance(dtype, polars.List):
+            length = int(frame[name].list.len().max() or 0)  # type: ignore[arg-type]
+            parts = [polars.col(name).list.get(p).alias(f"{name}_{p}") for p in range(length)]
+            frame = frame.with_columns(parts).drop(name)
+    return frame
 
 
 def _plain_columns(frame: polars.DataFrame) -> polars.DataFrame:

@@ -11,12 +11,13 @@ from evener.cli.options import add_options, given_options
 from evener.cli.output import print_fields, print_json, print_table
 from evener.cli.parser import Parser, add_direction, add_json, new_command
 from evener.cli.results import check_table, edges_traversed, highlights, write_table, write_trace
-from evener.cli.targets import TARGET_HELP, find_target
+from evener.cli.targets import TARGET_HELP, Target, find_target
 
 if TYPE_CHECKING:
     import polars
 
     from evener.engine.result import Result
+    from evener.engine.trace import Trace
 
 # Options of `evener.run`, handed on where they are given: what it refuses is refused there.
 _ENGINE = {
@@ -30,6 +31,8 @@ _ENGINE = {
     "direction": ("WAY", "push along out-edges, pull along in-edges, or auto (default)"),
     "schedule": ("S", "how edges are dealt out to threads: auto"),
 }
+
+_OF_SETS = ("device", "partition", "exchange", "memory_limit")
 
 
 def add_command(commands: Any) -> None:
@@ -65,6 +68,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.output:
         write_table(result.to_polars(), arguments.output)
     if arguments.trace:
+        result.trace = _with_one_device(result, target, loaded, {**parameters, **given})
         write_trace(result, arguments.trace)
     facts = {
         "algorithm": target.name,
@@ -153,6 +157,18 @@ def show_rate(edges_per_second: float | None) -> str:
     return f"{millions:,.0f}" if millions >= 100 else f"{millions:.3g}"
 
 
+def _with_one_device(
+    result: Result, target: Target, loaded: Loaded, given: dict[str, Any]
+) -> Trace:
+    """The trace of a device set with redundant work, which takes a run on one device to know."""
+    devices = str(result.stats["device"]).split("+")
+    if len(devices) == 1:
+        return result.trace
+    options = {name: value for name, value in given.items() if name not in _OF_SETS}
+    options["device"] = devices[0].partition(":")[0]
+    return result.trace.beside(target.call(loaded.graph, **options).trace)
+
+
 def _add_common(parser: argparse.ArgumentParser) -> None:
     for name, (metavar, text) in _ENGINE.items():
         parser.add_argument(f"--{name.replace('_', '-')}", metavar=metavar, help=text)
@@ -162,7 +178,8 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--trace", metavar="T",
-        help="write what each superstep did: .json for Chrome and Perfetto, .csv as a table",
+        help="write what each superstep did: .json for Chrome and Perfetto, .csv as a table; "
+        "a set is compared with one of its devices, which runs too",
     )  # fmt: skip
     parser.add_argument(
         "--top", metavar="K", type=_count, default=5,

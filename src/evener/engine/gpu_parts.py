@@ -41,6 +41,7 @@ from evener.engine.native import _examples
 from evener.engine.native_parts import lists_of, name_of
 from evener.engine.partitioners import partition as assign
 from evener.engine.parts import Parts, divide, divide_by
+from evener.engine.trace import row_of_parts
 from evener.errors import DeviceError, MemoryBudgetError
 from evener.operators.grid import exchange
 from evener.operators.grid.frontier import CANCEL
@@ -316,20 +317,16 @@ class Card:
 def trace_rows(
     tables: list[np.ndarray], links: list[np.ndarray], unit: float
 ) -> list[dict[str, Any]]:
-    """A row for each superstep, with lists of one entry for each part."""
-    made = []
-    for i, first in enumerate(tables[0]):
-        spent = [float(table[i, 3]) * unit for table in tables]
-        talking = [max(0.0, float(part[i, 0])) * unit for part in links]
-        made.append({
-            "superstep": int(first[0]),
-            "frontier": sum(int(table[i, 1]) for table in tables),
-            "edges": sum(int(table[i, 4]) for table in tables),
-            "direction": "pull" if first[2] else "push",
-            "seconds": max(spent),
-            "compute_seconds": [max(0.0, a - b) for a, b in zip(spent, talking, strict=True)],
-            "communication_seconds": talking,
-            "bytes": sum(int(part[i, 1]) for part in links),
-            "useful_bytes": sum(int(part[i, 2]) for part in links),
-        })  # fmt: skip
-    return made
+    """A row for each superstep."""
+    return [
+        row_of_parts(
+            int(first[0]),
+            [int(table[i, 1]) for table in tables],
+            [int(table[i, 4]) for table in tables],
+            bool(first[2]),
+            [float(table[i, 3]) * unit for table in tables],
+            [max(0.0, float(part[i, 0])) * unit for part in links],
+            np.array([part[i, 1:] for part in links]),
+        )
+        for i, first in enumerate(tables[0])
+    ]

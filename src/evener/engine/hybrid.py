@@ -23,6 +23,7 @@ from evener.engine.memory import require_parts
 from evener.engine.native_parts import _Run, lists_of, name_of, require_threads
 from evener.engine.partitioners import partition as assign
 from evener.engine.parts import Parts, divide_by, put_back
+from evener.engine.trace import share_of
 from evener.errors import DeviceError, MemoryBudgetError
 from evener.operators.policies import Policy
 
@@ -150,9 +151,11 @@ def _join(job: Job, parts: Parts, card: Card, local: list[int]) -> None:
 def _row(here: dict[str, Any], there: dict[str, Any], threads: list[int]) -> dict[str, Any]:
     """One superstep of both, with lists in the order of the parts."""
     row = {**here, "seconds": max(here["seconds"], there["seconds"])}
-    for name in ("frontier", "edges", "bytes", "useful_bytes"):
+    for name, value in here.items():
+        if isinstance(value, list):
+            one, other = iter(value), iter(there[name])
+            row[name] = [next(one if count else other) for count in threads]
+    for name in ("frontier", "edges", "bytes", "useful_bytes", "bytes_of_all"):
         row[name] = here[name] + there[name]
-    for name in ("compute_seconds", "communication_seconds"):
-        one, other = iter(here[name]), iter(there[name])
-        row[name] = [next(one if count else other) for count in threads]
+    row["useful_share"] = share_of(row["useful_bytes"], row["bytes_of_all"])
     return row

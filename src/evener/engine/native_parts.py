@@ -32,6 +32,7 @@ from evener.engine.rooms import (
     room,
     waiting_rooms,
 )
+from evener.engine.trace import row_of_parts
 from evener.errors import DeviceError, MemoryBudgetError
 from evener.operators import exchange
 from evener.operators.frontier import ALL, BUFFER, EDGES, FORM, INFO_WORDS, SIZE
@@ -285,7 +286,7 @@ class _Run:
              self.hub.machine_of[p], self.hub.machines, len(self.parts.home)], np.int64,
         )  # fmt: skip
         trace = self._again("trace", p, lambda: np.zeros((TRACE_ROWS + 1, 5 + threads), np.int64))
-        told = self._again("told", p, lambda: np.zeros((TRACE_ROWS + 1, 3), np.int64))
+        told = self._again("told", p, lambda: np.zeros((TRACE_ROWS + 1, 4), np.int64))
         ordered = self._again("ordered", p, lambda: bucket_rooms(
             n, m + len(self.parts.home), job.graph.degrees, ids, threads if kernel.fuses else 0
         ))  # fmt: skip
@@ -400,7 +401,7 @@ class _Run:
         unit = seconds / max(1, int(max(part[0, 0] for part in rows)))
         told = []
         for part in rows:
-            start = np.zeros((1, 3), np.int64)
+            start = np.zeros((1, 4), np.int64)
             told.append(np.diff(np.concatenate([start, part[1 : kept + 1]]), axis=0))
         job.make_trace = lambda: _rows(cut, told, unit)
         self.parts.kept[self.key] = self.scratch
@@ -425,21 +426,16 @@ class _Run:
 
 
 def _rows(traces: list[np.ndarray], told: list[np.ndarray], unit: float) -> list[dict[str, Any]]:
-    """A row for each superstep, with lists of one entry for each part."""
-    made = []
-    for i in range(len(traces[0])):
-        calls = [int(trace[i, 5:].sum()) for trace in traces]
-        talking = [float(part[i, 0]) * unit for part in told]
-        spent = [float(trace[i, 4]) * unit for trace in traces]
-        made.append({
-            "superstep": int(traces[0][i, 0]),
-            "frontier": sum(int(trace[i, 1]) for trace in traces),
-            "edges": sum(calls),
-            "direction": "pull" if traces[0][i, 3] else "push",
-            "seconds": max(spent),
-            "compute_seconds": [max(0.0, a - b) for a, b in zip(spent, talking, strict=True)],
-            "communication_seconds": talking,
-            "bytes": sum(int(part[i, 1]) for part in told),
-            "useful_bytes": sum(int(part[i, 2]) for part in told),
-        })  # fmt: skip
-    return made
+    """A row for each superstep."""
+    return [
+        row_of_parts(
+            int(traces[0][i, 0]),
+            [int(trace[i, 1]) for trace in traces],
+            [int(trace[i, 5:].sum()) for trace in traces],
+            bool(traces[0][i, 3]),
+            [float(trace[i, 4]) * unit for trace in traces],
+            [float(part[i, 0]) * unit for part in told],
+            np.array([part[i, 1:] for part in told]),
+        )
+        for i in range(len(traces[0]))
+    ]

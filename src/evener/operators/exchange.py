@@ -469,10 +469,12 @@ def _keep_in_step(world, kept, recorded):
 def note_links(team, world, rows, row, talked):
     """What had been told, and how long that had taken, when a superstep ended."""
     if team.thread == 0 and row + 1 < len(rows):
-        sent, useful = np.int64(0), np.int64(0)
+        sent, useful, whole = np.int64(0), np.int64(0), np.int64(0)
         for q in range(world.parts):
             sent += world.traffic[SENT, world.part, q]
             useful += world.traffic[USEFUL, world.part, q]
+            whole += world.traffic[WHOLE, world.part, q]
         rows[row + 1, 0] = talked
         rows[row + 1, 1] = sent
         rows[row + 1, 2] = useful
+        rows[row + 1, 3] = whole

@@ -47,7 +47,7 @@ from evener.operators.hub import APART, FLAG_WORDS, is_far, publish_words, recei
 BOXED = 16  # words of one part for its box: the sizes of three, one for each stage in turn
 LOOKS = 256  # at the others' flags between two looks whether all must give up
 MOST_PARTS = 32  # on one card: lanes of a warp
-ROW = 3  # words of a row: cycles of communication, bytes, useful bytes
+ROW = 4  # words of a row: cycles of communication, bytes, useful bytes, bytes of `all`
 
 _U5, _U31, _FULL_WORD = np.uint64(5), np.uint64(31), np.uint32(0xFFFFFFFF)
 
@@ -242,14 +242,16 @@ def note_links(team, world, rows, row, talked):
     """What had been told, and how long that had taken, when a superstep ended."""
     if team.thread == 0 and (row + 2) * ROW <= len(rows):
         links = world.parts * world.parts
-        sent, useful = np.int64(0), np.int64(0)
+        sent, useful, whole = np.int64(0), np.int64(0), np.int64(0)
         for q in range(world.parts):
             at = world.part * world.parts + q
             sent += world.traffic[SENT * links + at]
             useful += world.traffic[USEFUL * links + at]
+            whole += world.traffic[WHOLE * links + at]
         rows[(row + 1) * ROW] = talked
         rows[(row + 1) * ROW + 1] = sent
         rows[(row + 1) * ROW + 2] = useful
+        rows[(row + 1) * ROW + 3] = whole
 
 
 # ---- from owners to ghosts --------------------------------------------------------------------
