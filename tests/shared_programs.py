@@ -12,7 +12,7 @@ import evener as ev
 from evener.device import atomic
 from evener.programs import Field, Program, Vertex, functor
 from evener.programs.gas import GasProgram
-from evener.programs.stages import advance, compute, repeat
+from evener.programs.stages import advance, compute, edges, repeat
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 NAMES = [
@@ -91,6 +91,32 @@ class Spread(Program):
         return [source]
 
     loop = repeat(advance(spread))
+
+
+class Closing(Program):
+    """Calls close other lists, so that fewer are wanted while they are visited."""
+
+    closed = Field(int64, fill=0, merge="max")
+    visits = Field(int64, fill=0, merge="sum")
+
+    @functor
+    def is_open(src, s):
+        return s.closed[src] == 0
+
+    @functor
+    def close(src, dst, edge, s):
+        atomic.add(s.visits, src, 1)
+        atomic.max(s.closed, dst, 1)
+        return False
+
+    loop = edges(close, where=is_open)
+
+
+def assert_visited_whole(found, graph):
+    """A list that was wanted when it was looked at is visited whole, any other one not at all."""
+    visits = found["visits"]
+    assert ((visits == 0) | (visits == graph.degrees)).all()
+    assert visits.any()
 
 
 def between_layers(width, layers=3):

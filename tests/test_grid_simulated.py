@@ -17,9 +17,11 @@ from evener.operators.schedules import SCHEDULES
 from grid_simulator import THREADS, simulate
 from shared_programs import (
     Around,
+    Closing,
     Neighbours,
     Outwards,
     Spread,
+    assert_visited_whole,
     between_layers,
     parameters_for,
     programs_to_simulate,
@@ -177,6 +179,11 @@ def test_kernels_that_return_for_more_room(program):
 @pytest.mark.parametrize("schedule", [name for name in SCHEDULES if ":" not in name])
 def test_schedules_of_edges(schedule):
     assert_simulated(OverEdges, SMALL["rmat"], schedule)
+
+
+@pytest.mark.parametrize("schedule", [name for name in SCHEDULES if ":" not in name])
+def test_lists_that_are_wanted_no_more(schedule):
+    assert_visited_whole(simulate(Closing, GRAPHS["grid"], schedule, "auto").fields, GRAPHS["grid"])
 
 
 @pytest.mark.parametrize("more", [-500, 1, 70])

@@ -10,7 +10,17 @@ import evener as ev
 from evener.device.cuda import GridKernel
 from evener.engine import gpu
 from evener.engine.run import run
-from shared_programs import NAMES, Functions, Spread, between_layers, parameters_for, programs
+from evener.operators.schedules import SCHEDULES
+from shared_programs import (
+    NAMES,
+    Closing,
+    Functions,
+    Spread,
+    assert_visited_whole,
+    between_layers,
+    parameters_for,
+    programs,
+)
 from test_native import Everything
 from test_native_loops import Bounded, Nested, OverEdges
 
@@ -99,6 +109,15 @@ def test_queues_that_are_nearly_full(monkeypatch):
         fresh = between_layers(700)
         have = run(Spread, fresh, device="cuda", source=0)
         np.testing.assert_array_equal(have.level, want.level)
+
+
+@pytest.mark.parametrize("schedule", [name for name in SCHEDULES if ":" not in name])
+def test_lists_that_are_wanted_no_more(schedule):
+    """On more vertices than a schedule takes for few."""
+    graph = ev.generate.rmat(18, 8, seed=1)
+    found = run(Closing, graph, device="cuda", schedule=schedule)
+    assert_visited_whole({"visits": found.visits}, graph)
+    assert_visited_whole({"visits": run(Closing, graph, device="cpu").visits}, graph)
 
 
 @pytest.mark.parametrize("program", [OverEdges, Bounded, Nested], ids=lambda p: p.__name__)

@@ -11,12 +11,9 @@ import numpy as np
 
 from evener.device import compiled
 from evener.device.warp import barrier, shuffle, shuffle_xor
+from evener.operators.grid.frontier import member
 from evener.operators.schedules import dynamic, warp_segmentation
-from evener.operators.schedules.common import (
-    look_up,
-    size_of,
-    step,
-)
+from evener.operators.schedules.common import look_up, size_of, step
 
 SMALL = 16  # vertices for each warp, up to which a frontier is small
 NEVER = np.int64(1) << np.int64(62)
@@ -47,10 +44,7 @@ def visit(team, out, current, wanted, first, last, f, where, s, take, done, sink
     held = np.int64(0)
     base = _first_beyond(pieces, size, k)
     while k < stop:
-        i = base + team.lane
-        end = pieces[np.uint64(i)] if i < size else NEVER
-        u, start, degree = look_up(out, current, i, size, wanted, first, last, s)
-        offset = start - (end - degree)
+        u, offset, end = _located(out, current, base + team.lane, size, first, pieces)
         upto = min(stop, shuffle(end, 31))
         while k < upto:
             mine = k + team.lane
@@ -61,6 +55,23 @@ def visit(team, out, current, wanted, first, last, f, where, s, take, done, sink
         base += 32
     done(team, sink, held)
     return calls
+
+
+@compiled(allocates=False)
+def _located(out, current, i, size, first, ends):
+    """The i-th vertex, the place of its first edge less its number, and where its edges end.
+
+    Whether it is wanted was asked when degrees were summed: what functors have written since may
+    change the answer.
+    """
+    u = current.queue.dtype.type(0)
+    offset, end = np.int64(0), NEVER
+    if i < size:
+        u = member(current, i)
+        offset, end = np.int64(out.indptr[np.uint64(u)]) + first, ends[np.uint64(i)]
+        if i > 0:
+            offset -= ends[np.uint64(i - 1)]
+    return u, offset, end
 
 
 @compiled(allocates=False)
