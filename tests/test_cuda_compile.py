@@ -146,24 +146,20 @@ def test_an_older_gpu(program):
 
 
 @pytest.mark.parametrize("hub", [False, True])
-@pytest.mark.parametrize("program", [BFS, SSSP, PageRank], ids=lambda p: p.__name__)
+@pytest.mark.parametrize("program", [BFS, SSSP, PageRank, TargetSSSP], ids=lambda p: p.__name__)
 def test_parts(program, hub):
     ptx_of_parts(program, hub)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("hub", [False, True])
-@pytest.mark.parametrize("program", CASES, ids=lambda p: p.__name__)
+@pytest.mark.parametrize("program", [*CASES, *STAGES, *MORE_STAGES], ids=lambda p: p.__name__)
 def test_parts_in_full(program, hub):
-    if program is TargetSSSP:  # its order tells supersteps apart
-        with pytest.raises(ev.DeviceError, match="does not run on parts of a GPU"):
-            ptx_of_parts(program, hub)
-    else:
-        ptx_of_parts(program, hub)
+    ptx_of_parts(program, hub)
 
 
 def ptx_of_parts(program, hub):
-    graph, parameters = CASES[program]
+    graph, parameters = CASES.get(program) or (WHOLE, parameters_for(program, WHOLE))
     job = set_up(program, graph, parameters, lazy=True)
     part_of = partition(graph, "random", [1, 1])
     text = gpu_parts.ptx_of(job, part_of, 2, "auto", "auto", policy_of("refined"), (9, 0), hub)

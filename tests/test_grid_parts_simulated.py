@@ -9,23 +9,37 @@ import pytest
 import evener as ev
 from evener.engine.interpret import interpret
 from evener.engine.job import set_up
-from evener.engine.lower import NotLoweredError
 from evener.errors import DeviceError
 from grid_parts_simulator import simulate_parts
-from shared_programs import parameters_for, programs_to_simulate
+from shared_programs import Around, Outwards, parameters_for, programs_to_simulate
 from test_cuda_compile import CASES
 from test_grid_simulated import GRAPHS, suits
-from test_interpret import Gathered, Labels, Nearest, Paths, Plain, Scattered, Search, Slices
+from test_interpret import (
+    Gathered,
+    Labels,
+    Nearest,
+    OnEdges,
+    Paths,
+    Plain,
+    Scattered,
+    Search,
+    Slices,
+)
+from test_native import Everything
+from test_native_loops import Bounded, EdgesThroughout, Nested, OverEdges
 from test_partitioned import Reset, Totals
 
 OWN = [Gathered, Labels, Nearest, Paths, Plain, Scattered, Search, Slices, Reset, Totals]
+LOOPS = [OnEdges, Everything, OverEdges, EdgesThroughout, Bounded, Nested, Around, Outwards]
 PROGRAMS = [p for p in [*CASES, *OWN] if not p.__name__.endswith("32")]  # the same text
 DIRECTIONS = ("auto", "push", "pull")
 PARTITIONS = ("random", "static", "random:shares=9/0/1")
 
 
-def check(program, graph, k, partition="random", direction="auto", **options):
-    parameters = parameters_for(program, graph)
+def check(program, graph, k, partition="random", direction="auto", more=None, **options):
+    parameters = {**parameters_for(program, graph), **(more or {})}
+    if program is Bounded:
+        parameters["delta"] = 1.0
     want = set_up(program, graph, parameters)
     interpret(want, direction)
     have = simulate_parts(
@@ -53,10 +67,7 @@ def test_programs(program):
             turn = at + i
             k = (2, 3)[turn % 2]
             partition = PARTITIONS[turn % (3 if k == 3 else 2)]
-            try:
-                check(program, graph, k, partition, DIRECTIONS[turn // 2 % 3])
-            except NotLoweredError as error:
-                pytest.skip(str(error))
+            check(program, graph, k, partition, DIRECTIONS[turn // 2 % 3])
 
 
 @pytest.mark.slow
@@ -66,18 +77,25 @@ def test_programs(program):
 def test_all(program, graph, direction):
     if suits(program, GRAPHS[graph]):
         for k in (1, 2, 3):
-            try:
-                check(program, GRAPHS[graph], k, direction=direction)
-            except NotLoweredError as error:
-                pytest.skip(str(error))
+            check(program, GRAPHS[graph], k, direction=direction)
 
 
 @pytest.mark.parametrize("program", programs_to_simulate(), ids=lambda p: p.__name__)
 def test_example_programs(program):
-    try:
-        check(program, GRAPHS["rmat"], 2)
-    except NotLoweredError as error:
-        pytest.skip(str(error))
+    check(program, GRAPHS["rmat"], 2)
+
+
+@pytest.mark.parametrize("program", LOOPS, ids=lambda p: p.__name__)
+def test_loops(program):
+    """Orders that tell supersteps apart, loops in replays, edges, both directions."""
+    for i, name in enumerate(("rmat", "directed", "one vertex")):
+        k = (2, 3)[(LOOPS.index(program) + i) % 2]
+        check(program, GRAPHS[name], k, PARTITIONS[0 if k == 2 else 2])
+
+
+@pytest.mark.parametrize("options", [{"limit": 2}, {"limit": 0}, {"horizon": 9.0}], ids=str)
+def test_ordered_loops_with_bounds(options):
+    check(Bounded, GRAPHS["rmat"], 2, more=options)
 
 
 def test_blocks_are_divided():

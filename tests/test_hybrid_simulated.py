@@ -12,25 +12,30 @@ from evener.algorithms.betweenness import Betweenness
 from evener.algorithms.bfs import BFS
 from evener.algorithms.connected_components import Components
 from evener.algorithms.pagerank import DanglingPageRank, PageRank
-from evener.algorithms.sssp import SSSP
+from evener.algorithms.sssp import SSSP, TargetSSSP
 from evener.algorithms.sswp import SSWP
 from evener.engine.interpret import interpret
 from evener.engine.job import set_up
 from grid_parts_simulator import simulate_hybrid
-from shared_programs import parameters_for
+from shared_programs import Around, parameters_for
 from test_cuda_compile import CASES
 from test_grid_simulated import GRAPHS, suits
-from test_interpret import Labels, Paths, Scattered
+from test_interpret import Labels, OnEdges, Paths, Scattered
+from test_native import Everything
+from test_native_loops import Bounded, EdgesThroughout, Nested, OverEdges
 from test_partitioned import Reset, Totals
 
-FEW = [BFS, SSSP, SSWP, PageRank, DanglingPageRank, Components, Betweenness]
+FEW = [BFS, SSSP, TargetSSSP, SSWP, PageRank, DanglingPageRank, Components, Betweenness]
 OWN = [Labels, Paths, Scattered, Reset, Totals]
+LOOPS = [OnEdges, Everything, OverEdges, EdgesThroughout, Bounded, Nested, Around]
 PROGRAMS = [p for p in [*CASES, *OWN] if not p.__name__.endswith("32")]  # the same text
 SETS = [["cpu", "cuda"], ["cuda", "cpu", "cpu"], ["cuda", "cpu", "cuda"]]
 
 
 def check(program, graph, kinds, direction="auto", partition="random"):
     parameters = parameters_for(program, graph)
+    if program is Bounded:
+        parameters["delta"] = 1.0
     want = set_up(program, graph, parameters)
     interpret(want, direction)
     have = simulate_hybrid(program, graph, kinds, partition, direction, **parameters)
@@ -57,14 +62,17 @@ def test_programs(program):
 @pytest.mark.parametrize("graph", ["rmat", "grid", "directed", "loop", "one vertex"])
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
 def test_all(program, graph, direction):
-    from evener.engine.lower import NotLoweredError
-
     if suits(program, GRAPHS[graph]):
         for kinds in SETS:
-            try:
-                check(program, GRAPHS[graph], kinds, direction)
-            except NotLoweredError as error:
-                pytest.skip(str(error))
+            check(program, GRAPHS[graph], kinds, direction)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("program", LOOPS, ids=lambda p: p.__name__)
+def test_loops(program):
+    """Orders that tell supersteps apart, loops in replays, edges, both directions."""
+    for i, name in enumerate(("rmat", "directed", "one vertex")):
+        check(program, GRAPHS[name], SETS[(LOOPS.index(program) + i) % 3])
 
 
 def test_by_degree():

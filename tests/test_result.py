@@ -231,9 +231,9 @@ def test_empty_trace(tmp_path):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("python+cuda:0", "no sets but of CPUs and a GPU, or of python alone"),
+        ("python+cuda:0", "python goes together with CPUs, not with a GPU"),
         ("cuda:x", "there is no device 'cuda:x'"),
-        ("cpu+python", "no sets but of CPUs and a GPU, or of python alone"),
+        ("cpu+python+gpu", "there is no device 'gpu'"),
         ("gpu", "there is no device 'gpu'"),
         ("cpu:0", "there is no device 'cpu:0'"),
         ("cpu:x", "there is no device 'cpu:x'"),

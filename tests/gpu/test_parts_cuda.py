@@ -9,11 +9,12 @@ import warnings
 
 import numpy as np
 import pytest
-from cases import ALGORITHMS, random_graph, star_and_more, weighted
+from cases import ALGORITHMS, LOOPS, random_graph, star_and_more, weighted
 
 import evener as ev
 from evener.errors import DeviceError
 from graphs import DEGENERATE
+from shared_programs import parameters_for
 
 SETS = {k: "+".join(["cuda"] * k) for k in (2, 3, 8)}
 SETS |= {"hybrid": "cpu:4+cuda", "more": "cuda+cpu:2+cuda+cpu:1"}
@@ -54,6 +55,33 @@ def test_cpu_and_gpu(algorithm):
     rmat = ev.generate.rmat(13, 16, weights=(1, 60), seed=2)
     check(algorithm, "rmat", rmat, "hybrid", partition="high:alpha=0.5")
     check(algorithm, "rmat", rmat, "hybrid", partition="low:alpha=0.75")
+
+
+@pytest.mark.parametrize("k", [2, 3, "hybrid"])
+def test_the_way_to_a_target(k):
+    """In the order of buckets, with an end that depends on the supersteps."""
+    for seed in range(5):
+        graph = random_graph(seed)
+        goal = graph.labels[-1]
+        want = ev.sssp(graph, graph.labels[0], target=goal, device="cpu")
+        have = ev.sssp(graph, graph.labels[0], target=goal, device=SETS[k])
+        assert have[goal] == want[goal]
+
+
+@pytest.mark.parametrize("k", [2, 3, "hybrid", "more"])
+@pytest.mark.parametrize("program", LOOPS, ids=lambda p: p.__name__)
+def test_every_stage_and_loop(program, k):
+    for seed in range(4):
+        graph = random_graph(seed)
+        given = parameters_for(program, graph)
+        given |= {"delta": 5.0} if program.__name__ == "Bounded" else {}
+        want = ev.run(program, graph, device="cpu", **given)
+        have = ev.run(program, graph, device=SETS[k], **given)
+        for field in LOOPS[program]:
+            np.testing.assert_allclose(
+                getattr(have, field), getattr(want, field), rtol=1e-6, atol=1e-9,
+                err_msg=f"{field} of seed {seed}",
+            )  # fmt: skip
 
 
 @pytest.mark.parametrize("direction", ["push", "pull"])

@@ -395,7 +395,7 @@ def _first_room(job: Job, plan: _Plan) -> int:
     return memory.kept(job.graph).get(("room", plan.key), job.graph.num_vertices + 1)
 
 
-def _edge_rooms(room_for: Any, plan: _Plan, m: int, ids: Any, places: Any) -> tuple[Any, ...]:
+def _edge_rooms(room_for: Any, plan: Any, m: int, ids: Any, places: Any) -> tuple[Any, ...]:
     """Two frontiers of edges, a third for `backwards`, and words for those outside and in it."""
     scratch, infos = room_for.scratch, TURNS * INFO_WORDS
     third = m if plan.replays else 1
@@ -403,7 +403,7 @@ def _edge_rooms(room_for: Any, plan: _Plan, m: int, ids: Any, places: Any) -> tu
     return (*fronts, room_for.cleared(infos, np.int64), room_for.cleared(infos, np.int64))
 
 
-def _waiting_rooms(room_for: Any, plan: _Plan, n: int, ids: Any) -> tuple[Any, ...]:
+def _waiting_rooms(room_for: Any, plan: Any, n: int, ids: Any) -> tuple[Any, ...]:
     """For each loop in the order of buckets: two queues, their words, how near vertices wait."""
     scratch, cleared, infos = room_for.scratch, room_for.cleared, TURNS * INFO_WORDS
     return tuple(

@@ -12,6 +12,7 @@ from evener.engine.job import Job
 from evener.engine.lazy import LazyArray
 from evener.engine.native import _unsigned
 from evener.engine.parts import Parts
+from evener.engine.rooms import joined
 
 
 class PartOnDevice(NamedTuple):
@@ -73,6 +74,16 @@ def _place(library: Any, parts: Parts, degrees: np.ndarray, local: list[int]) ->
         put(parts.ghosts.ravel()), put(parts.home), put(words_of_bits(parts)),
         put(np.concatenate([part.ids for part in parts.parts])), put(parts.slot_of),
     )  # fmt: skip
+
+
+def place_both(library: Any, parts: Parts, p: int) -> tuple[Any, Any, Any]:
+    """The in-edges and then the out-edges of each vertex of a part, kept as the part is."""
+    key = ("both", "host" if library is np else device.current(), p)
+    if key not in parts.on_gpus:
+        part = parts.parts[p]
+        lists = [tuple(map(_unsigned, side[:2])) + side[2:] for side in (part.into, part.out)]
+        parts.on_gpus[key] = tuple(library.asarray(array) for array in joined(*lists))
+    return parts.on_gpus[key]
 
 
 class PartsLayout(Layout):

@@ -10,6 +10,7 @@ from evener.device.states import state_type
 from evener.engine import gpu
 from evener.engine.gpu_parts_memory import (
     PartsOnDevice,
+    place_both,
     place_parts,
     spread_fields,
     words_of_bits,
@@ -61,6 +62,7 @@ class Plan(NamedTuple):
     replays: bool
     sums: bool
     blocks_each: int
+    orders: int
 
 
 # ---- the kernel --------------------------------------------------------------------------------
@@ -112,6 +114,7 @@ def _make_plan(
         any(isinstance(stage, Backwards) for stage in stages),
         schedule == "merge_path",
         gpu.BLOCKS_FOR_FRONTIERS if takes else gpu.BLOCKS_FOR_ALL,
+        kernel.orders,
     )
 
 
@@ -193,15 +196,19 @@ def arguments_of(
     cleared, scratch = room_for.cleared, room_for.scratch
     n, m = max(1, part.owned), max(len(part.out[1]), len(part.into[1]))
     ids = here.rows[1].dtype
-    pieces = room_for_pieces(m, gpu.GATHER_PIECE if plan.dtypes else PIECE)
+    has_both, has_edges = plan.lowered.has_both, plan.lowered.has_edges
+    pieces = room_for_pieces(m * (1 + has_both), gpu.GATHER_PIECE if plan.dtypes else PIECE)
     sums = merge_path.scratch_words(n, gpu.MAX_WARPS) if plan.sums else 0
     words = (n + 31) // 32 if plan.pulls else 1
     far = n if plan.ordered else 1
     kept = n if plan.replays else 1
     nothing = cleared(1, np.int32)
     rows, columns = here.rows, here.columns
+    both = place_both(room_for.library, parts, p) if has_both else ()
     if not d.uses_weights:  # one dtype of weights, hence one kernel, for all graphs
         rows, columns = (*rows[:2], nothing), (*columns[:2], nothing)
+        both = (*both[:2], nothing) if has_both else ()
+    replayed_edges = room if plan.replays and has_edges else 0
     infos = room_for.named(f"infos {p}", 10 * INFO_WORDS, np.int64)
     first, last = int(parts.bases[p]), int(parts.bases[p + 1])
     bounds = words_of_bits(parts)[p : p + 2] if plan.pulls else (0, 1)
@@ -217,7 +224,7 @@ def arguments_of(
     )
     return (
         cleared(SYNC_WORDS, np.uint32),
-        (*rows, *columns, here.degrees, here.ids),
+        (*rows, *columns, here.degrees, here.ids, *both),
         tuple(mine(name, array) for name, array in shared.alls.items()),
         tuple(job.params.values()),
         (
@@ -243,10 +250,10 @@ def arguments_of(
         (
             scratch(room if plan.replays else 1, ids),
             cleared(room + 1 if plan.replays else 2, np.int64),
-            scratch(0, here.rows[0].dtype), scratch(0, np.uint8),
+            scratch(replayed_edges, here.rows[0].dtype), cleared(replayed_edges, np.uint8),
         ),
-        (nothing,),
-        (nothing,),
+        gpu._edge_rooms(room_for, plan, m, ids, here.rows[0].dtype) if has_edges else (nothing,),
+        gpu._waiting_rooms(room_for, plan, n, ids) if plan.orders else (nothing,),
         cleared(1, np.int64),
         cleared((gpu.TRACE_ROWS + 1) * TRACE_WORDS, np.int64),
         (
@@ -304,6 +311,8 @@ def _ids(part: Any) -> np.dtype:
 
 class SimulatedMemory:
     """Arrays in the host's memory: to compile, and to simulate."""
+
+    library = np
 
     def __init__(self, given: dict[str, np.ndarray]):
         self.given = given

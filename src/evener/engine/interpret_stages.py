@@ -110,6 +110,10 @@ class Part:
             self.calls[name] = _guard(self.declaration.name, found, returns)
         return self.calls[name]
 
+    def run(self, stage: Stage, frontier: Frontier, pull: bool = False) -> Outcome:
+        """Run any stage but a loop."""
+        return run_stage(self, stage, frontier, pull)
+
 
 @dataclass
 class Outcome:

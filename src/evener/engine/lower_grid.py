@@ -322,7 +322,8 @@ class _GridWriter(Resumable, _Writer):
         assert stage.order is not None
         room, self.orders = f"waiting[{self.orders}]", self.orders + 1
         mine, later = f"mine_{self.loops}", f"later_{self.loops}"
-        order = f"{room}[3], {self.field(stage.order.field.name)}, {self.limit(stage.order.delta)}"
+        near = f"{room}[3]"
+        order = f"{near}, {self.field(stage.order.field.name)}, {self.limit(stage.order.delta)}"
 
         def renew(name: str) -> None:
             self.put(f"waits_{room[8:-1]} += 1")
@@ -342,15 +343,13 @@ class _GridWriter(Resumable, _Writer):
         self.indent += 1
         with self.skipped_over():
             self.ask_limit(stage)
-            self.put(f"if {mine}.info[0] == 0: break")
-            self.put(f"stopped = {self.stop_test()}")
-            self.put("if stopped: break")
+            self.ask_waiting(stage, mine)
             self.begin(makes=True)
             renew(later)
-            self.put(f"pick(team, {mine}, {later}, {self.next}, {order})")
+            self.pick(mine, near, f"{later}, {self.next}, {order}")
             self.put(f"{mine}, {later}, {turned} = {later}, {mine}, not {turned}")
             self.swap()
-            self.put("if current.info[0] == 0: continue")
+            self.ask_picked()
         self.superstep(stage)
         self.begin()
         self.put(f"join(team, current, {mine}, {order})")
@@ -359,6 +358,20 @@ class _GridWriter(Resumable, _Writer):
         self.begin(makes=True)
         self.put(f"hand_on(team, {mine}, {room}[3], {self.next})")
         self.swap()
+
+    def ask_waiting(self, stage: Repeat, mine: str) -> None:
+        """End an ordered loop where nothing waits."""
+        self.put(f"if {mine}.info[0] == 0: break")
+        self.put(f"stopped = {self.stop_test()}")
+        self.put("if stopped: break")
+
+    def pick(self, mine: str, near: str, given: str) -> None:
+        """Take the nearest bucket."""
+        self.put(f"pick(team, {mine}, {given})")
+
+    def ask_picked(self) -> None:
+        """Take the next bucket where all of this one were settled before."""
+        self.put("if current.info[0] == 0: continue")
 
     def before_replay(self, in_place: bool) -> None:
         if in_place:

@@ -9,17 +9,18 @@ from evener.engine import fusion
 from evener.engine.job import Job
 from evener.engine.lower import NotLoweredError
 from evener.engine.lower_exchange import EXTRA, PLACE, Exchanges, PartsKernel
-from evener.engine.lower_grid import _PROLOGUE, SIGNATURE, _GridWriter
+from evener.engine.lower_grid import _PROLOGUE, POOLS, SIGNATURE, _GridWriter
 from evener.engine.lower_resume import MORE_ROOM
-from evener.operators.grid import apart, exchange, frontier, nearest_apart
-from evener.programs.stages import Advance, Backwards, Gather, Repeat, Stage, walk
+from evener.engine.partitioned_exchange import Plan
+from evener.operators.grid import apart, buckets, exchange, frontier, nearest_apart
+from evener.programs.stages import Advance, Gather, Repeat, Stage
 
 _EXCHANGE = (
     "World", "share_of", "meet", "census", "census_of_arcs", "why_stop", "ask_stop", "least",
     "agree", "broadcast", "mark_members", "spread", "collect", "deliver", "unite", "next_stamp",
-    "remember_apart", "note_links", "FULL",
+    "remember_apart", "remember_edges_apart", "note_links", "FULL",
 )  # fmt: skip
-_ADVANCE = ("arcs_of", "goes_pull_apart", "push_apart", "pull_apart")
+_ADVANCE = ("arcs_of", "goes_pull_apart", "push_apart", "pull_apart", "targets_apart")
 
 BLOCKS = len(PLACE)  # of all parts together: one more word of a part's place
 LINKS = (
@@ -50,8 +51,6 @@ class _GridPartsWriter(Exchanges, _GridWriter):
         super().__init__(job, direction, state, schedule, relabels=True)
         self.plan_exchanges(job, measure, hub)
         self.all_places = 0  # a run whose record is full starts again: no part returns alone
-        if self.has_edges:
-            self.refuse("has a frontier of edges")
         self.names.update(
             hub_shake=exchange.shake_hands if hub else exchange.stay_here,
             hub_share=exchange.numbers_of, hub_has=frontier.has_bit,
@@ -60,6 +59,7 @@ class _GridPartsWriter(Exchanges, _GridWriter):
         self.names.update({name: getattr(exchange, name) for name in _EXCHANGE})
         self.names.update({name: getattr(apart, name) for name in _ADVANCE})
         self.names["nearest_apart"] = nearest_apart.nearest_apart
+        self.names.update(nearest_waiting=buckets.nearest_waiting, take_bucket=buckets.take_bucket)
         self.names["block"] = warp.block
 
     def prologue(self) -> tuple[str, ...]:
@@ -88,6 +88,11 @@ class _GridPartsWriter(Exchanges, _GridWriter):
     def advance(self, stage: Advance) -> None:
         """Push or pull, whichever all parts decide on."""
         where = "always" if stage.where is None else f"f_{stage.where}"
+        if self.has_edges and not stage.over_all:
+            self.targets()
+        if stage.emit == "edges":
+            self.advance_edges(stage, where)
+            return
         self.begin(makes=True)
         self.put(f"s = {self.state('weight_out')}")
         self.put(f"t = {self.state('weight_in')}")
@@ -95,6 +100,33 @@ class _GridPartsWriter(Exchanges, _GridWriter):
         self.push_or_pull(stage, where, self.source(stage))
         self.count_calls()
         self.swap()
+
+    def targets(self) -> None:
+        """From a frontier of edges to the set of their ``dst``, each at its owner."""
+        self.put("if on_edges:")
+        self.indent += 1
+        self.begin()
+        self.renew("current")
+        self.put("stamp = next_stamp(team, world, stamp)")
+        self.put("targets_apart(team, world, out, edge_current, current, marks, stamp)")
+        following, self.next = self.next, "current"
+        self.collect(Plan((), (), {}, {}), emits=True)
+        self.next = following
+        self.indent -= 1
+
+    def advance_edges(self, stage: Advance, where: str) -> None:
+        """From vertices to their edges, which stay in the part."""
+        plan = self.needs.plan(stage, pull=False)
+        self.broadcast(plan)
+        self.begin()
+        self.renew("edge_following")
+        self.put(f"s = {self.state('weight_out')}")
+        self.count(
+            f"advance_edges(team, visit, out, f_{stage.functor}, {where}, s, "
+            f"{self.source(stage)}, edge_following, pieces)"
+        )
+        self.collect(plan, emits=False)
+        self.swap_edges()
 
     def push_call(self, stage: Advance, where: str, source: str, boxes: bool) -> str:
         """The call that pushes."""
@@ -112,8 +144,6 @@ class _GridPartsWriter(Exchanges, _GridWriter):
 
     def gather(self, stage: Gather, after: tuple[Stage, ...], keeps: bool) -> int:
         """As on one device; what it writes to replicated fields waits for the others."""
-        if stage.along == "both" and self.job.graph.directed:
-            self.refuse("gathers along both directions")
         waits = bool(self.needs.plan(stage, pull=True).replicated)
         fused = super().gather(stage, () if waits else after, keeps)
         seen = () if stage.asynchronous else fusion.seen_by_others(self.d, stage)
@@ -134,15 +164,23 @@ class _GridPartsWriter(Exchanges, _GridWriter):
             "device, or parts of the CPU."
         )
 
-    def ordered(self, stage: Repeat) -> None:
-        """An ordered loop with a superstep for each bucket."""
-        self.refuse("has an order in a loop that tells supersteps apart")
+    def ask_waiting(self, stage: Repeat, mine: str) -> None:
+        """End an ordered loop where nothing waits in any part."""
+        self.total(f"{mine}.info[0]")
+        self.put("if total == 0: break")
+        self.put(f"stopped = {self.stop_test(stage)}")
+        self.put("if stopped: break")
 
-    def backwards(self, stage: Backwards) -> None:
-        """A loop over the recorded frontiers."""
-        if any(isinstance(inner, Repeat | Backwards) for inner in walk(stage.stages)):
-            self.refuse("has a loop within backwards")
-        super().backwards(stage)
+    def pick(self, mine: str, near: str, given: str) -> None:
+        """Take the nearest bucket of all parts."""
+        self.put(f"bucket = nearest_waiting(team, {mine}, {near})")
+        self.talk("bucket = least(team, world, turn, bucket)", "turn = 1 - turn")
+        self.put(f"take_bucket(team, {mine}, {given}, bucket)")
+
+    def ask_picked(self) -> None:
+        """Take the next bucket where all parts have settled theirs before."""
+        self.total("current.info[0]")
+        self.put("if total == 0: continue")
 
     def stop_test(self, stage: Repeat | None = None) -> str:
         """A census says it; where none was just made, there is one more."""
@@ -153,7 +191,16 @@ class _GridPartsWriter(Exchanges, _GridWriter):
 
     def remember(self) -> None:
         """Keep the frontier, or stop everywhere."""
-        self.put("recorded = remember_apart(team, world, current, kept, recorded, trace)")
+        call = "remember_apart(team, world, current, kept, recorded, trace)"
+        if not self.has_edges:
+            self.put(f"recorded = {call}")
+            return
+        self.put("if on_edges:")
+        self.put(
+            "    recorded = remember_edges_apart(team, world, edge_current, kept, recorded, trace)"
+        )
+        self.put("else:")
+        self.put(f"    recorded = {call}")
 
     def fused(self, stage: Repeat) -> None:
         """An ordered loop as one operator."""
@@ -161,14 +208,15 @@ class _GridPartsWriter(Exchanges, _GridWriter):
         assert isinstance(advance, Advance)
         assert stage.order is not None
         where = "always" if advance.where is None else f"f_{advance.where}"
+        pool, count = POOLS[self.in_replay]
         outer = self.open(stage)
         self.put(f"s = {self.state('weight_out')}")
         self.put("members, clock = current.info[0], cycles()")
         self.put(
-            "team, current, following, made, stamp, turn, rounds, done, heard = nearest_apart("
+            f"team, current, following, {count}, stamp, turn, rounds, done, heard = nearest_apart("
             f"team, world, visit, out, f_{advance.functor}, {where}, s, "
             f"{self.field(stage.order.field.name)}, 1.0 / {self.limit(stage.order.delta)}, "
-            "current, following, infos[0], made, marks, stamp, turn, ordered[0], ordered[1], "
+            f"current, following, {pool}, {count}, marks, stamp, turn, ordered[0], ordered[1], "
             f"ordered[2], ordered[3], pieces, {self.emitted(self.needs.stale_of[advance])})"
         )
         self.put("visited, talked = visited + done, talked + heard")

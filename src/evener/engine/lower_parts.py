@@ -222,7 +222,7 @@ class _PartsWriter(Exchanges):
         self.ask_limit(stage)
         self.total(f"{mine}.info[0]")
         self.put("if total == 0: break")
-        self.put("stopped = world.sync[STOP] != 0")
+        self.put(f"stopped = {self.stop_test(stage)}")
         self.put("if stopped: break")
         self.put(f"near = nearest_waiting(team, {mine}, {buckets}, {room}[5])")
         self.talk("near = least(team, world, turn, near)", "turn = 1 - turn")

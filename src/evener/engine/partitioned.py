@@ -1,5 +1,8 @@
 """The reference of a run over partitions: slow, complete, and all of it plain Python.
 
+Parts may also be compiled, each of their stages by itself (`evener.engine.native_stages`); what
+goes on between stages stays as it is.
+
 A part owns vertices and their out-edges, and their in-edges if a stage pulls. Its vertices have
 local numbers ``0..owned-1``; behind them stands a *ghost* for each neighbour that another part
 owns. A stage on a part writes to ghosts as if they were its own; what the fields' merges make of
@@ -18,12 +21,13 @@ from typing import Any
 import numpy as np
 
 from evener.engine.interpret import Frontiers, Loop
-from evener.engine.interpret_stages import Adjacency, Outcome, Part, State, run_stage
+from evener.engine.interpret_stages import Adjacency, Outcome, Part, State
 from evener.engine.job import Job
 from evener.engine.memory import require_parts
 from evener.engine.partitioned_exchange import Exchange, Fields, Holding, Local, Replicated
 from evener.engine.partitioners import partition as assign
 from evener.graph.csr import Graph
+from evener.operators.policies import Policy, policy_of
 from evener.programs.stages import Advance, Gather, Stage, walk
 
 
@@ -34,11 +38,14 @@ def run_partitioned(
     direction: str = "auto",
     shares: Sequence[float] | None = None,
     limits: Sequence[int | None] = (),
+    threads: Sequence[int] = (),
+    policy: Policy | None = None,
 ) -> list[str]:
-    """Run a job over k interpreted parts in step; returns what there is to say about it.
+    """Run a job over k parts in step; returns what there is to say about it.
 
     Parts have equal ``shares`` unless others are given, and a limit of memory each if there are
-    ``limits``.
+    ``limits``. Those with ``threads`` above 0 are compiled, the others interpreted. The ``policy``
+    says in which form values would travel, and so how many bytes.
 
     Examples
     --------
@@ -54,37 +61,56 @@ def run_partitioned(
     """
     name = partition if isinstance(partition, str) else getattr(partition, "__name__", "given")
     part_of = assign(job.graph, partition, [1 / k] * k if shares is None else shares)
+    threads = threads or [0] * k
+    if any(threads):
+        from evener.engine.native_parts import require_threads
+
+        require_threads([count for count in threads if count])
+        job.stats["compile_seconds"] = 0.0
     if limits:
-        require_parts(job.declaration, job.graph, part_of, limits, ["python"] * k, direction)
-    machine = Partitions(job, k, part_of, direction)
+        devices = [f"cpu:{count}" if count else "python" for count in threads]
+        require_parts(job.declaration, job.graph, part_of, limits, devices, direction)
+    machine = Partitions(job, part_of, direction, threads, policy or policy_of("refined"))
     with np.errstate(divide="ignore", invalid="ignore"):
         Loop(job, machine).run()
     owned = [holding.owned for holding in machine.holdings]
     ghosts = [len(holding.globals) - holding.owned for holding in machine.holdings]
-    job.stats.update(owned=owned, ghosts=ghosts, exchanged=machine.exchange.values)
-    return [
+    exchange = machine.exchange
+    job.stats.update(
+        owned=owned, ghosts=ghosts, exchanged=exchange.values, threads=list(threads),
+        bytes_sent=exchange.sent, bytes_useful=exchange.useful,
+    )  # fmt: skip
+    told = [
         f"Partition: {'random' if name == 'auto' else name}, {k} parts with "
         f"{' + '.join(map(str, owned))} vertices and {' + '.join(map(str, ghosts))} ghosts."
     ]
+    if any(threads):
+        how = [f"compiled, threads: {count}" if count else "interpreted" for count in threads]
+        told.append(f"Stage by stage: {'; '.join(how)}.")
+    return told
 
 
 class Partitions:
     """The parts of a graph, for `Loop` to drive in step."""
 
-    def __init__(self, job: Job, k: int, part_of: np.ndarray, direction: str):
+    def __init__(
+        self, job: Job, part_of: np.ndarray, direction: str, threads: Sequence[int], policy: Policy
+    ):
         self.job, self.direction, self.part_of = job, direction, part_of
         self.local_of = np.empty(job.graph.num_vertices, np.int64)  # at the owner
         self.holdings, self.parts = [], []
         pulled = direction == "pull" or any(
             isinstance(stage, Gather) for stage in walk(job.declaration.loop)
         )
-        for p in range(k):
+        for p, count in enumerate(threads):
             owned = np.flatnonzero(part_of == p)
             self.local_of[owned] = np.arange(len(owned))
-            holding, part = _make_part(job, owned, part_of, p, pulled)
+            holding, part = _make_part(job, owned, part_of, p, pulled, count)
             self.holdings.append(holding)
             self.parts.append(part)
-        self.exchange = Exchange(job.declaration, self.holdings, part_of, self.local_of)
+        self.exchange = Exchange(
+            job.declaration, self.holdings, part_of, self.local_of, policy.methods
+        )
 
     def start(self, frontier: np.ndarray | None) -> Frontiers:
         """The first frontier, each vertex at its owner."""
@@ -106,7 +132,7 @@ class Partitions:
         if pull and isinstance(stage, Advance):
             frontiers = self.with_ghosts(frontiers)
         outcomes = [
-            run_stage(part, stage, frontier, pull)
+            part.run(stage, frontier, pull)
             for part, frontier in zip(self.parts, frontiers, strict=True)
         ]
         self.exchange.after(plan, before)
@@ -162,7 +188,7 @@ class Partitions:
 
 
 def _make_part(
-    job: Job, owned: np.ndarray, part_of: np.ndarray, p: int, pulled: bool
+    job: Job, owned: np.ndarray, part_of: np.ndarray, p: int, pulled: bool, threads: int
 ) -> tuple[Holding, Part]:
     """What one part holds: local numbers, neighbour lists, fields, and the state over them."""
     graph = job.graph
@@ -189,7 +215,12 @@ def _make_part(
     lists = [_local_lists(side, owned, held) for side in sides]
     into: Callable[[], Adjacency] = lambda: lists[-1]  # noqa: E731
     vertices = [Local(v) for v in range(len(owned))]
-    return holding, Part(job.declaration, state, vertices, lists[0], into, graph.directed)
+    given = (job.declaration, state, vertices, lists[0], into, graph.directed)
+    if threads == 0:
+        return holding, Part(*given)
+    from evener.engine.native_stages import CompiledPart
+
+    return holding, CompiledPart(*given, job=job, holding=holding, number=p, threads=threads)
 
 
 def _edges_of(graph: Graph, owned: np.ndarray) -> np.ndarray:

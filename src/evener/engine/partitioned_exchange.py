@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from evener.operators.policies import Refined, size_of
 from evener.programs.fields import neutral
 from evener.programs.program import Declaration
 from evener.programs.stages import Advance, Compute, Edges, Filter, Stage
@@ -72,10 +73,13 @@ class Exchange:
     """The links between all parts."""
 
     def __init__(
-        self, d: Declaration, holdings: list[Holding], part_of: np.ndarray, local_of: np.ndarray
-    ):
+        self, d: Declaration, holdings: list[Holding], part_of: np.ndarray, local_of: np.ndarray,
+        policy: Any = Refined,
+    ):  # fmt: skip
         self.d, self.holdings, self.part_of, self.local_of = d, holdings, part_of, local_of
+        self.policy = policy
         self.values = 0  # how many travelled
+        self.sent = self.useful = 0  # bytes, in the form that the policy chose, and of news alone
 
     # ---- what a stage needs ---------------------------------------------------------------
 
@@ -119,13 +123,16 @@ class Exchange:
         """Broadcast to the ghosts; returns what all slots held when the stage began."""
         for name in plan.broadcast:
             for holding in self.holdings:
-                values = holding.fields[name]
+                values, news = holding.fields[name], []
                 for v in range(holding.owned, len(holding.globals)):
                     index = holding.globals[v]
                     owner = self.holdings[self.part_of[index]]
                     value = owner.fields[name][self.local_of[index]]
-                    self.values += bool(values[v] != value)  # the others need not travel
+                    if values[v] != value:  # the others need not travel
+                        news.append(index)
                     values[v] = value
+                self.values += len(news)
+                self._count(self.policy.broadcast, holding, news, values.itemsize)
         for name in plan.zeroed:
             for holding in self.holdings:
                 holding.fields[name][holding.owned :] = 0
@@ -141,14 +148,28 @@ class Exchange:
         for holding, old in zip(self.holdings, before, strict=True):
             for leader, followers in plan.ghosts.items():
                 changed = self._changed(holding.fields, old, leader, followers)
+                news = []
                 for v in changed[changed >= holding.owned].tolist():
                     sent = self._message(holding.fields, old, v, leader, followers)
                     messages.append((holding.globals[v], leader, followers, sent))
+                    news.append(holding.globals[v])
+                width = sum(holding.fields[name].itemsize for name in (leader, *followers))
+                self._count(self.policy.reduce, holding, news, width)
         for index, leader, followers, sent in messages:
             owner = self.holdings[self.part_of[index]].fields
             self._receive(owner, self.local_of[index], leader, followers, sent)
         for leader, followers in plan.replicated.items():
             self._merge_replicated(leader, followers, before)
+
+    def _count(self, form_of: Any, holding: Holding, news: list[int], width: int) -> None:
+        """Count the bytes of one exchange between the ghosts of a part and their owners."""
+        k = len(self.holdings)
+        ghosts = np.bincount(self.part_of[holding.globals[holding.owned :]], minlength=k)
+        changed = np.bincount(self.part_of[news], minlength=k)
+        for q in np.flatnonzero(ghosts):
+            link = int(changed[q]), int(ghosts[q]), self.holdings[q].owned, width
+            self.sent += size_of.python(form_of(*link), *link, False)
+            self.useful += link[0] * width
 
     def _changed(
         self, fields: Fields, old: Fields, leader: str, followers: tuple[str, ...]

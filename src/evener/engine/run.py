@@ -62,8 +62,8 @@ def run(
         ``"python"`` (functors as plain Python), ``"cpu"``, ``"cpu:4"`` (with so many threads),
         ``"cuda"``, ``"cuda:1"`` (a GPU by number), ``"auto"`` (``EVENER_DEVICE`` if it is set,
         else the fastest), or a set of partitions such as ``"cpu+cpu"``, which share the cores,
-        ``"cpu:1+cpu:3"``, ``"python+python"``, ``"cuda+cuda"`` (several parts on one GPU), or
-        ``"cpu+cuda"`` (both at once).
+        ``"cpu:1+cpu:3"``, ``"python+python"``, ``"cpu+python"`` (to debug), ``"cuda+cuda"``
+        (several parts on one GPU), or ``"cpu+cuda"`` (both at once).
     partition
         How a device set divides the vertices: ``"auto"`` or ``"random"``, ``"static"`` (round
         robin), ``"contiguous"`` (ranges with equal edges), ``"biased"`` (random, towards
@@ -111,7 +111,7 @@ def run(
     if len(devices) == 1 and partition != "auto":
         raise EvenerError(f"partition={partition!r} needs a device set, such as 'python+python'.")
     policy = policy_of(exchange)
-    if exchange != "refined" and (len(devices) == 1 or devices[0].kind == "python"):
+    if exchange != "refined" and len(devices) == 1:
         raise EvenerError(f"exchange={exchange!r} needs a device set, such as 'cpu+cpu'.")
     kinds = {one.kind for one in devices}
     on_gpu = {"schedule": schedule != "auto" and "cuda" not in kinds,
@@ -192,7 +192,11 @@ def _execute(
     if len(devices) > 1:
         from evener.engine.partitioned import run_partitioned
 
-        return run_partitioned(job, len(devices), partition, direction, limits=limits)
+        given = iter(cores_of([one for one in devices if one.kind == "cpu"]))
+        threads = [next(given) if one.kind == "cpu" else 0 for one in devices]
+        return run_partitioned(
+            job, len(devices), partition, direction, None, limits, threads, policy
+        )
     only = devices[0]
     if only.kind == "python":
         from evener.engine.interpret import interpret
@@ -257,9 +261,9 @@ def choose_devices(given: str) -> tuple[list[Device], str]:
             name, why = _fastest()
     devices = [_parse(one, name) for one in name.split("+")]
     kinds = {one.kind for one in devices}
-    if len(kinds) > 1 and "python" in kinds:
+    if {"python", "cuda"} <= kinds:
         raise DeviceError(
-            f"device {name!r}: this version has no sets but of CPUs and a GPU, or of python alone."
+            f"device {name!r}: python goes together with CPUs, not with a GPU; leave one out."
         )
     _require_gpus(devices)
     if any(one.kind == "cpu" for one in devices) and not _has_compiler():

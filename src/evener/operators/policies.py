@@ -72,6 +72,7 @@ class Policy(NamedTuple):
 
     number: int
     measure: Any
+    methods: Any  # the object with the two methods, as plain Python
 
 
 @compiled(allocates=False)
@@ -107,7 +108,7 @@ def policy_of(exchange: Any) -> Policy:
     2
     """
     if isinstance(exchange, str) and exchange in NAMES:
-        return Policy(_NUMBERS[exchange], measure)
+        return Policy(_NUMBERS[exchange], measure, NAMES[exchange])
     methods = [getattr(exchange, name, None) for name in ("reduce", "broadcast")]
     if isinstance(exchange, str) or not all(map(callable, methods)):
         known = ", ".join(map(repr, NAMES))
@@ -124,7 +125,7 @@ def policy_of(exchange: Any) -> Policy:
             form = reduce(changed, ghosts, owned, width)
         return size_of(form, changed, ghosts, owned, width, flagged)
 
-    return Policy(-1, compiled(measured, allocates=False))
+    return Policy(-1, compiled(measured, allocates=False), exchange)
 
 
 def _plain(method: Any) -> Any:

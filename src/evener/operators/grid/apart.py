@@ -92,3 +92,22 @@ def pull_apart(team, into, f, alone, where, stops, t, current, members, followin
     calls = pull(team, into, f, alone, where, stops, t, seen, following)
     barrier(team.sync)
     return calls
+
+
+@compiled(allocates=False)
+def targets_apart(team, world, out, current, following, marks, stamp):
+    """The set of the edges' ``dst`` that this part owns; ghosts among them get the mark."""
+    sink = Sent(following.queue, following.info, marks, stamp, len(out.indptr) - 1, world, False)
+    size = current.info[SIZE]
+    held = np.int64(0)
+    base = team.rank * 32
+    while base < size:
+        i = base + team.lane
+        u, v, e = out.indices.dtype.type(0), out.indices.dtype.type(0), np.uint64(0)
+        if i < size:
+            e = np.uint64(current.edge[np.uint64(i)])
+            v = out.indices[e]
+        held = take(team, sink, held, i < size, u, v, e)
+        base += team.threads
+    flush(team, held, 0, following.queue, following.info, SIZE)
+    barrier(team.sync)

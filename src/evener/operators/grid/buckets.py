@@ -48,8 +48,26 @@ def pick(team, waiting, later, chosen, near, field, delta):
 
     A vertex whose value fell without its being emitted again was settled in an earlier bucket.
     """
+    nearest = _nearest_waiting(team, waiting, waiting.info[SIZE], near)
+    take(team, waiting, later, chosen, near, field, delta, nearest)
+
+
+@compiled(allocates=False)
+def nearest_waiting(team, waiting, near):
+    """The nearest bucket in which something waits, `NOT_WAITING` if nothing does."""
+    return NOT_WAITING - _nearest_waiting(team, waiting, waiting.info[SIZE], near)
+
+
+@compiled(allocates=False)
+def take_bucket(team, waiting, later, chosen, near, field, delta, bucket):
+    """Move a bucket by its number from what is waiting to ``chosen``, the others to ``later``."""
+    take(team, waiting, later, chosen, near, field, delta, NOT_WAITING - bucket)
+
+
+@compiled(allocates=False)
+def take(team, waiting, later, chosen, near, field, delta, nearest):
+    """The same by how near those in the bucket wait."""
     size = waiting.info[SIZE]
-    nearest = _nearest_waiting(team, waiting, size, near)
     some, more = np.int64(0), np.int64(0)
     base = team.rank * 32
     while base < size:

@@ -41,7 +41,7 @@ from evener.operators.grid.frontier import (
     has_bit,
     member,
 )
-from evener.operators.grid.record import remember
+from evener.operators.grid.record import remember, remember_edges
 from evener.operators.hub import APART, FLAG_WORDS, is_far, publish_words, receive_words
 
 BOXED = 16  # words of one part for its box: the sizes of three, one for each stage in turn
@@ -556,5 +556,13 @@ def seen_by(team, found, p):
 def remember_apart(team, world, current, kept, recorded, trace):
     """Keep a frontier; where there is no room all parts stop at the next superstep."""
     if remember(team, current, kept, recorded, trace) < 0 and team.thread == 0:
+        team.sync[CANCEL] = FULL
+    return recorded + 1
+
+
+@compiled(allocates=False)
+def remember_edges_apart(team, world, current, kept, recorded, trace):
+    """As `remember_apart`, for a frontier of edges."""
+    if remember_edges(team, current, kept, recorded, trace) < 0 and team.thread == 0:
         team.sync[CANCEL] = FULL
     return recorded + 1
