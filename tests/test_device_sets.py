@@ -6,7 +6,9 @@ long matrix has the whole product of programs, partitioners, sets and policies, 
 
 import importlib.util
 import itertools
+import math
 import random
+import time
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ import pytest
 import evener as ev
 from evener.algorithms.pagerank import DanglingPageRank
 from evener.engine.partitioners import PARTITIONERS
+from evener.errors import DeviceError, MemoryBudgetError, ProgramError
 from evener.operators.policies import EVERY, NAMES
 from graphs import DEGENERATE
 from shared_programs import Around, Neighbours, Outwards, Spread, parameters_for, programs
@@ -39,8 +42,8 @@ OWN = [
     DanglingPageRank,
 ]  # fmt: skip
 EXAMPLES = list(programs())
-# All stages, each in few programs: a set with `python` compiles stages one by one.
-STAGES = [Search, Nearest, Paths, Gathered, OnEdges, Slices, Reset]
+# All stages, in few programs: a set with `python` compiles every stage by itself.
+STAGES = [Search, Nearest, Paths, Gathered, OnEdges, Reset]
 EVERY_PROGRAM = [
     *OWN, *EXAMPLES, *(p for p in CASES if not p.__name__.endswith("32")), Neighbours, Outwards,
     Around, Spread, Everything, Bounded, EdgesThroughout, Nested, OverEdges,
@@ -174,3 +177,161 @@ def test_in_full(program, devices):
             program, graphs[(at + i) % len(graphs)], devices, partition, policy,
             directions[i % len(directions)],
         )  # fmt: skip
+
+
+# ---- shapes of parts ------------------------------------------------------------------------
+
+ALL_SETS = ["cpu:1+cpu:1+cpu:1", "cpu:1+python+cpu:1", "python+python+python"]
+
+
+@pytest.mark.parametrize("devices", ALL_SETS)
+def test_empty_parts_and_edges_that_all_cross(devices):
+    check(Search, "grid", devices, "random:shares=9/0/1", "refined")
+    check(Search, "grid", devices, "static:shares=0/0/1", "all")
+    check(Search, "path", devices, crossing, "refined")
+
+
+@pytest.mark.parametrize("devices", ["cpu:1", "python"])
+def test_more_parts_than_vertices(devices):
+    for name in ("cycle", "one loop", "isolated vertices"):
+        check(Search, name, "+".join([devices] * 8), "auto", "refined")
+        check(Search, name, "+".join([devices, *["python"] * 7]), "static", "refined")
+
+
+# ---- mistakes -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("devices", [*SETS, *MIXED])
+def test_mistakes_of_partitioners(devices):
+    graph = ev.generate.path(6)
+    k = devices.count("+") + 1
+    wrong = {
+        f"partitioner given must return 6 whole numbers below {k}": [0] * 5,
+        f"whole numbers below {k}, but {k} is among them": [k] * 6,
+        f"whole numbers below {k}, but -1 is among them": [0, 1, 0, 1, 0, -1],
+        "not float64": [0.5] * 6,
+        f"leaves part {k - 1} empty, which has a share of": [*range(k - 1), *[0] * (7 - k)],
+    }
+    for message, returned in wrong.items():
+
+        def given(graph, shares, returned=returned):
+            return returned
+
+        with pytest.raises(ProgramError, match=message):
+            ev.bfs(graph, 0, device=devices, partition=given)
+    with pytest.raises(ev.EvenerError, match="there is no partitioner 'halves'"):
+        ev.bfs(graph, 0, device=devices, partition="halves")
+
+
+@pytest.mark.parametrize("devices", ["cpu+tpu", "python+cpu:0", "cpu:1+cuda:77", "cpu+", "+"])
+def test_devices_that_do_not_exist(devices):
+    with pytest.raises(DeviceError, match=r"there is no (device|GPU)|no usable GPU|not installed"):
+        ev.bfs(ev.generate.path(4), 0, device=devices)
+
+
+def test_a_ghost_cannot_be_written_without_a_merge():
+    with pytest.raises(ProgramError, match="writes seen of a vertex that another device may own"):
+
+        class Careless(ev.Program):
+            seen = ev.Field(np.int32)
+
+            @ev.functor
+            def touch(src, dst, edge, s):
+                s.seen[dst] = 1
+                return True
+
+            loop = ev.stages.repeat(ev.stages.advance(touch))
+
+
+@pytest.mark.parametrize("devices", [*SETS, *MIXED])
+def test_limits_of_memory(devices):
+    graph = ev.generate.star(80)
+    names = devices.split("+")
+    with pytest.raises(MemoryBudgetError, match=rf"bytes\) on {names[-1]}, and memory_limit allow"):
+        ev.run(
+            Search, graph, source=0, device=devices,
+            memory_limit=[*[None] * (len(names) - 1), "100"],
+        )  # fmt: skip
+    found = ev.run(Search, graph, source=0, device=devices, memory_limit="1GiB")
+    assert found.depth.max() == 1
+
+
+# ---- failures -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("devices", "part", "module"),
+    [
+        ("cpu:1+cpu:1+cpu:1", 2, "native_parts"),
+        ("cpu:2+python", 0, "native_stages"),
+        ("python+cpu:1+cpu:1", 1, "native_stages"),
+    ],
+)
+def test_a_device_that_fails_ends_the_run_at_once(devices, part, module, monkeypatch):
+    graph = RANDOM["grid"]()
+    want = ev.run(Search, graph, source=0, device=devices).depth
+    monkeypatch.setattr(f"evener.engine.{module}.fault", (part, 2))
+    for _ in range(2):  # the first time it also compiles
+        began = time.perf_counter()
+        with pytest.raises(
+            DeviceError, match=rf"partition {part} on cpu:\d failed, so the run did"
+        ):
+            ev.run(Search, graph, source=0, device=devices)
+        spent = time.perf_counter() - began
+    assert spent < 2
+    monkeypatch.undo()
+    assert np.array_equal(ev.run(Search, graph, source=0, device=devices).depth, want)
+
+
+class Roots(ev.Program):
+    """Plain Python knows no root of a negative number; compiled code does, it is not a number."""
+
+    root = ev.Field(np.float64)
+
+    @ev.functor
+    def take(v, s):
+        s.root[v] = math.sqrt(2.0 - s.id[v])
+
+    loop = ev.stages.compute(take, over="all")
+
+
+@pytest.mark.parametrize("devices", ["python+python", "cpu:1+python"])
+def test_an_error_of_an_interpreted_part_names_its_line(devices):
+    graph = ev.generate.path(6)
+    with pytest.raises(ProgramError, match=r"Roots\.take, line \d+: ValueError"):
+        ev.run(Roots, graph, device=devices, partition="contiguous")
+
+
+def test_what_a_mixed_set_tells():
+    found = ev.bfs(RANDOM["grid"](), 0, device="cpu:2+python", exchange="maximal_subset")
+    assert found.stats["threads"] == [2, 0]
+    assert found.stats["bytes_sent"] > found.stats["bytes_useful"] > 0
+    assert "Stage by stage: compiled, threads: 2; interpreted." in found.explain()
+
+
+def test_policies_of_interpreted_parts_count_bytes():
+    sent = {
+        policy: ev.bfs(RANDOM["rmat"](), 1, device="python+python", exchange=policy).stats
+        for policy in NAMES
+    }
+    assert len({stats["bytes_useful"] for stats in sent.values()}) == 1
+    assert sent["refined"]["bytes_sent"] <= sent["maximal_subset"]["bytes_sent"]
+    assert sent["maximal_subset"]["bytes_sent"] <= sent["all"]["bytes_sent"]
+
+
+@pytest.mark.slow
+def test_thousands_of_runs_end():
+    graph = weighted(ev.generate.rmat(6, 4, seed=3))
+    want = {
+        program: ev.run(program, graph, source=1, device="python").to_numpy()
+        for program in (Search, Nearest)
+    }
+    sets = ["cpu:1+cpu:1", "cpu:2+cpu:1", "cpu:1+cpu:1+cpu:1", "+".join(["cpu:1"] * 5)]
+    for i in range(3000):
+        program = (Search, Nearest)[i // 4 % 2]
+        have = ev.run(
+            program, graph, source=1, device=sets[i % 4], partition=f"random:seed={i % 7}",
+            direction=("auto", "push")[i // 8 % 2],
+        )  # fmt: skip
+        field = "depth" if program is Search else "distance"
+        assert np.array_equal(have.to_numpy()[field], want[program][field])
