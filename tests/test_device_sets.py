@@ -20,7 +20,6 @@ from evener.errors import DeviceError, MemoryBudgetError, ProgramError
 from evener.operators.policies import EVERY, NAMES
 from graphs import DEGENERATE
 from shared_programs import Around, Neighbours, Outwards, Spread, parameters_for, programs
-from test_cuda_compile import CASES
 from test_grid_simulated import suits
 from test_interpret import (
     Gathered,
@@ -36,6 +35,7 @@ from test_interpret import (
 from test_native import Everything
 from test_native_loops import Bounded, EdgesThroughout, Nested, OverEdges
 from test_partitioned import ANY_VALUE, Reset, Totals, weighted
+from test_parts import ALGORITHMS, small
 
 OWN = [
     Search, Nearest, Plain, Paths, Labels, Gathered, Scattered, OnEdges, Slices, Reset, Totals,
@@ -44,9 +44,8 @@ OWN = [
 EXAMPLES = list(programs())
 # All stages, in few programs: a set with `python` compiles every stage by itself.
 STAGES = [Search, Nearest, Paths, Gathered, OnEdges, Reset]
-EVERY_PROGRAM = [
-    *OWN, *EXAMPLES, *(p for p in CASES if not p.__name__.endswith("32")), Neighbours, Outwards,
-    Around, Spread, Everything, Bounded, EdgesThroughout, Nested, OverEdges,
+LOOPS = [
+    Neighbours, Outwards, Around, Spread, Everything, Bounded, EdgesThroughout, Nested, OverEdges,
 ]  # fmt: skip
 SETS = ["cpu:1+cpu:1", "cpu:1+cpu:1+cpu:1", "python+python"]
 MIXED = ["cpu:2+python", "python+cpu:1+cpu:1"]
@@ -168,15 +167,27 @@ def test_compiled_beside_interpreted(program, name, devices, partition, policy):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("devices", [*SETS, *MIXED])
-@pytest.mark.parametrize("program", EVERY_PROGRAM, ids=lambda p: p.__name__)
+@pytest.mark.parametrize("program", [*OWN, *EXAMPLES, *LOOPS])
 def test_in_full(program, devices):
-    graphs, at = list(GRAPHS), EVERY_PROGRAM.index(program)
-    for i, (partition, policy) in enumerate(itertools.product(SPLIT, [*NAMES, Half()])):
-        directions = ("auto", "push", "pull") if program in OWN else ("auto",)
-        check(
-            program, graphs[(at + i) % len(graphs)], devices, partition, policy,
-            directions[i % len(directions)],
-        )  # fmt: skip
+    graphs, at = list(GRAPHS), len(program.__name__)
+    policies: list = [*NAMES]
+    if devices == "python+python" or program in (Search, Paths):  # compiled into the kernel
+        policies.append(Half())
+    for i, (partition, policy) in enumerate(itertools.product(SPLIT, policies)):
+        direction = ("auto", "push", "pull")[i % 3] if program in OWN else "auto"
+        check(program, graphs[(at + i) % len(graphs)], devices, partition, policy, direction)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_algorithms_beside_interpreted(name, directed):
+    graph, algorithm = small(directed), ALGORITHMS[name]
+    expected = algorithm(graph, device="cpu:1")
+    for devices in MIXED:
+        found = algorithm(graph, device=devices)
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
 
 # ---- shapes of parts ------------------------------------------------------------------------

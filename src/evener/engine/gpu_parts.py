@@ -148,7 +148,8 @@ def _launch(
     if key not in parts.on_gpus:
         layout = PartsLayout()
         if not is_placed(parts, local):
-            _require(job, sum(parts.nbytes[p] for p in local))
+            lists = sum(parts.nbytes[p] for p in local)
+            _require(job, lists * (1 + plan.lowered.has_both))
         at = place_parts(layout.library, parts, job.graph.degrees, local)
         shared = share(layout, job, plan, parts, at, hub)
         arguments = [arguments_of(layout, job, plan, parts, at, shared, p, room) for p in local]

@@ -250,7 +250,7 @@ def arguments_of(
         (
             scratch(room if plan.replays else 1, ids),
             cleared(room + 1 if plan.replays else 2, np.int64),
-            scratch(replayed_edges, here.rows[0].dtype), cleared(replayed_edges, np.uint8),
+            scratch(replayed_edges, here.rows[0].dtype), scratch(replayed_edges, np.uint8),
         ),
         gpu._edge_rooms(room_for, plan, m, ids, here.rows[0].dtype) if has_edges else (nothing,),
         gpu._waiting_rooms(room_for, plan, n, ids) if plan.orders else (nothing,),
