@@ -103,13 +103,11 @@ def given(program, graph):
     found = parameters_for(program, graph)
     if program is Bounded:
         found["delta"] = 1.0
-    needs_vertices = found.keys() & {"source", "sources", "held", "seeds"}
-    if (graph.num_vertices == 0 and needs_vertices) or (
-        graph.num_vertices < 6 and "target" in found
-    ):
+    needed = 6 if "target" in found else int(program in EXAMPLES or len(found) > 0)
+    if graph.num_vertices < needed:
         return None
-    if "source" in found:
-        found["source"] = graph.labels[0]
+    for name in found.keys() & {"source", "seeds"}:
+        found[name] = graph.labels[0] if name == "source" else graph.labels[:1]
     return found
 
 

@@ -98,7 +98,8 @@ def joined(one: Arrays, other: Arrays) -> Arrays:
     starts = np.concatenate([np.zeros(1, np.int64), _counts(one) + _counts(other)]).cumsum()
     m = len(one[1]) + len(other[1])
     indices = np.empty(m, one[1].dtype)
-    weights = np.empty(m if len(one[2]) else 0, one[2].dtype)
+    # A part may have edges on one side only; there are weights where one of them has some.
+    weights = np.empty(m if len(one[2]) + len(other[2]) else 0, one[2].dtype)
     for side, begins in ((one, starts[:-1]), (other, starts[:-1] + _counts(one))):
         counts = _counts(side)
         places = np.arange(len(side[1])) + np.repeat(begins - side[0][:-1].astype(np.int64), counts)
