@@ -344,3 +344,11 @@ def test_thousands_of_runs_end():
         )  # fmt: skip
         field = "depth" if program is Search else "distance"
         assert np.array_equal(have.to_numpy()[field], want[program][field])
+
+
+def test_weights_along_both_directions_of_a_part_with_edges_on_one_side():
+    arcs = ev.Graph.from_edges([0, 2, 4], [1, 3, 5], [7, 8, 9])
+    for devices in (SETS[0], SETS[2], MIXED[0]):
+        found = ev.run(Around, arcs, device=devices, partition="static")
+        want = ev.run(Around, arcs, device="python")
+        assert np.array_equal(found.total, want.total)
