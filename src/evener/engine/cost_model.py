@@ -1,0 +1,125 @@
+"""What the parts of a graph cost: TOTEM's model with the terms that measurements ask for.
+
+A part takes time for its edges, for its vertices, which every superstep that pulls passes over
+whether they have work to do or not, and for the messages of its ghosts. The slowest part decides,
+and each superstep costs a meeting of all devices whatever there is to do in it:
+
+    t(p) = edges(p) · a + vertices(p) · b + messages(p) · c,    seconds = supersteps · d + max t(p)
+
+Gharaibeh et al. have the edges and the messages (equations 1 and 2). The coefficients are those of
+a device in its set: what a part does is not what a device alone does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from evener.engine.partition_stats import PartitionStats
+
+_ROUNDS = 10  # of fitting: which part is the slowest is known after two or three
+_TRUST = 0.1  # in what is known of a device alone, against a measured run of the set
+
+
+class Costs(NamedTuple):
+    """Seconds for each edge, vertex and message of a part of each device, and for a superstep."""
+
+    edge: tuple[float, ...]
+    vertex: tuple[float, ...]
+    message: tuple[float, ...]
+    superstep: float
+    supersteps: float  # of a run
+
+    def part_seconds(self, found: PartitionStats) -> np.ndarray:
+        """What each part computes and sends."""
+        return self.compute_seconds(found) + self.message_seconds(found)
+
+    def compute_seconds(self, found: PartitionStats) -> np.ndarray:
+        """What each part computes."""
+        return found.edges * np.array(self.edge) + found.vertices * np.array(self.vertex)
+
+    def message_seconds(self, found: PartitionStats) -> np.ndarray:
+        """What each part sends and receives."""
+        return messages_of(found) * np.array(self.message)
+
+    @property
+    def fixed_seconds(self) -> float:
+        """What a run takes before any work."""
+        return self.superstep * self.supersteps
+
+
+class Measured(NamedTuple):
+    """A run over parts that was timed."""
+
+    stats: PartitionStats
+    supersteps: int
+    seconds: float
+
+
+def messages_of(found: PartitionStats) -> np.ndarray:
+    """Messages that each part sends or receives when all its ghosts are told of once."""
+    return found.links.sum(axis=0) + found.links.sum(axis=1)
+
+
+def fit(
+    runs: Sequence[Measured], names: Sequence[str], edge_seconds: Sequence[float]
+) -> tuple[Costs, float]:
+    """The coefficients that explain runs best, none negative, and their mean relative error.
+
+    Devices of one name have the same coefficients. ``edge_seconds`` are those of each device
+    alone: all that is known of a device that is the slowest in none of the runs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from evener import generate
+    >>> from evener.engine.cost_model import Measured, fit
+    >>> from evener.engine.partition_stats import measure_partition
+    >>> graph = generate.rmat(8, 8, seed=1)
+    >>> runs = []
+    >>> for share in (0.2, 0.4, 0.5, 0.8):
+    ...     part_of = np.arange(256) > 256 * share
+    ...     stats = measure_partition(graph, part_of, 2)
+    ...     runs.append(Measured(stats, 4, float(stats.edges.max() * 1e-8)))
+    >>> costs, error = fit(runs, ["cpu:1", "cpu:1"], [1e-8, 1e-8])
+    >>> f"{costs.edge[0]:.1e}", error < 0.01
+    ('1.0e-08', True)
+    """
+    from scipy.optimize import nnls
+
+    kinds = list(dict.fromkeys(names))
+    of = [kinds.index(name) for name in names]
+    prior = [edge_seconds[of.index(kind)] for kind in range(len(kinds))]
+    counts = [
+        np.stack([run.stats.edges, run.stats.vertices, messages_of(run.stats)], axis=1)
+        for run in runs
+    ]
+    seconds = np.array([run.seconds for run in runs])
+    slowest = [int(np.argmax(run.stats.edges * np.array(edge_seconds))) for run in runs]
+    best = np.zeros(3 * len(kinds) + 1), np.inf
+    for _ in range(_ROUNDS):
+        rows = np.zeros((len(runs) + len(kinds), 3 * len(kinds) + 1))
+        for i, (run, p) in enumerate(zip(runs, slowest, strict=True)):
+            rows[i, 3 * of[p] : 3 * of[p] + 3] = counts[i][p]
+            rows[i, -1] = run.supersteps
+        rows[: len(runs)] /= seconds[:, None]
+        for kind, one in enumerate(prior):
+            rows[len(runs) + kind, 3 * kind] = _TRUST / one
+        wanted = np.concatenate([np.ones(len(runs)), np.full(len(kinds), _TRUST)])
+        scale = np.where(rows.any(axis=0), np.abs(rows).max(axis=0), 1.0)
+        found = nnls(rows / scale, wanted)[0] / scale
+        table = found[:-1].reshape(-1, 3)[of]
+        parts = np.array([(count * table).sum(axis=1) for count in counts])
+        said = parts.max(axis=1) + found[-1] * np.array([run.supersteps for run in runs])
+        error = float(np.mean(np.abs(said - seconds) / seconds))
+        if error < best[1]:
+            best = found, error
+        again = parts.argmax(axis=1).tolist()
+        if again == slowest:
+            break
+        slowest = again
+    table = best[0][:-1].reshape(-1, 3)[of]
+    edge, vertex, message = (tuple(map(float, column)) for column in table.T)
+    return Costs(edge, vertex, message, float(best[0][-1]), runs[-1].supersteps), best[1]
