@@ -185,9 +185,9 @@ def _example(like: Graph, scale: int) -> Graph:
         options["directed"] = like.directed
         make = generate.rmat if kind == "skewed" else generate.uniform
         graph = make(scale, factor, **options)
-    weights = graph._weights
-    if like._weights is not None and weights is not None:
-        weights = weights.astype(like._weights.dtype)
+    weights = None  # as the graph has it: a kernel is compiled for what there is
+    if like._weights is not None and graph._weights is not None:
+        weights = graph._weights.astype(like._weights.dtype)
     return Graph(graph._indptr, graph._indices, weights, directed=like.directed)
 
 

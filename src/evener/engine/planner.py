@@ -282,7 +282,7 @@ class _Model:
             best = min(best, found, key=lambda one: sum(self.seconds(one)))
         return best
 
-    def smallest_alpha(self, name: str, shares: np.ndarray) -> float:
+    def smallest_alpha(self, name: str, shares: np.ndarray, steps: int = _STEPS) -> float:
         """The least share of the first CPU with which all others have the memory for the rest."""
         k = len(self.devices)
         others = [p for p in range(k) if p != self.cpu]
@@ -298,7 +298,7 @@ class _Model:
         if fit(0.0):
             return 0.0
         low, high = 0.0, 1.0
-        for _ in range(_STEPS):
+        for _ in range(steps):
             middle = (low + high) / 2
             low, high = (low, middle) if fit(middle) else (middle, high)
         return high
