@@ -185,7 +185,7 @@ def test_vertices_and_meetings_count(kron):
 
 
 def test_costs_of_a_set_are_measured_once_and_kept(monkeypatch):
-    monkeypatch.setattr(calibrate, "_LARGEST_OF_SETS", 9)
+    monkeypatch.setattr(calibrate, "_LARGEST_OF_SETS", {"cpu": 9})
     asked = []
 
     def counted(graph, source, **where):
@@ -201,7 +201,7 @@ def test_costs_of_a_set_are_measured_once_and_kept(monkeypatch):
     asked.clear()
     assert Calibration().costs(workload, names, graph, rates) == found
     assert asked == ["python+python"]
-    assert Calibration().costs(workload, ["cpu:1", "tpu"], graph, rates) is None
+    assert Calibration().costs(workload, ["cpu:1", "cpu:999"], graph, rates) is None
 
 
 # ---- calibration ----------------------------------------------------------------------------

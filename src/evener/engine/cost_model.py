@@ -6,8 +6,9 @@ and each superstep costs a meeting of all devices whatever there is to do in it:
 
     t(p) = edges(p) · a + vertices(p) · b + messages(p) · c,    seconds = supersteps · d + max t(p)
 
-Gharaibeh et al. have the edges and the messages (equations 1 and 2). The coefficients are those of
-a device in its set: what a part does is not what a device alone does.
+That is the loop of a run; fields are spread before and collected after it, which no placement
+changes much. Gharaibeh et al. have the edges and the messages (equations 1 and 2). The coefficients
+are those of a device in its set: what a part does is not what a device alone does.
 """
 
 from __future__ import annotations
@@ -31,6 +32,11 @@ class Costs(NamedTuple):
     message: tuple[float, ...]
     superstep: float
     supersteps: float  # of a run
+    around: float = 0.0  # seconds before and after the loop, to spread fields and to collect them
+
+    def loop_seconds(self, found: PartitionStats) -> float:
+        """What the loop of a run takes."""
+        return self.superstep * self.supersteps + float(self.part_seconds(found).max())
 
     def part_seconds(self, found: PartitionStats) -> np.ndarray:
         """What each part computes and sends."""
@@ -46,16 +52,17 @@ class Costs(NamedTuple):
 
     @property
     def fixed_seconds(self) -> float:
-        """What a run takes before any work."""
-        return self.superstep * self.supersteps
+        """What a run takes whatever its parts do."""
+        return self.superstep * self.supersteps + self.around
 
 
 class Measured(NamedTuple):
-    """A run over parts that was timed."""
+    """A run over parts that was timed: the loop, and what was around it."""
 
     stats: PartitionStats
     supersteps: int
     seconds: float
+    around: float = 0.0
 
 
 def messages_of(found: PartitionStats) -> np.ndarray:
@@ -114,7 +121,8 @@ def fit(
                 break
             slowest = parts.argmax(axis=1)
     edge, vertex, message = (tuple(map(float, column)) for column in best[:-1].reshape(-1, 3)[of].T)
-    return Costs(edge, vertex, message, float(best[-1]), float(supersteps[-1])), least
+    around = float(np.median([run.around for run in runs]))
+    return Costs(edge, vertex, message, float(best[-1]), float(supersteps[-1]), around), least
 
 
 def _solve(
