@@ -1,17 +1,30 @@
 """Device sets with a GPU: parts on one card against the card alone, CPU and GPU against the CPU.
 
-Run on a machine with an NVIDIA GPU: ``python benchmarks/hybrid.py``. Times are those of runs,
-without dividing the graph and compiling, medians over trials; every answer is compared with that of
-one device. Hybrid runs have the share alpha of the edges on the CPU. The model is TOTEM's
-(`evener.engine.planner`) with the rates of the CPU alone and the GPU alone on this very graph; the
-CPU alone and the hybrid each have the number of threads that suits them best. Results go to
-``benchmarks/results/parts_cuda.json``.
+    python benchmarks/hybrid.py [--only parts hybrid directed] [--warm]
+
+Run on a machine with an NVIDIA GPU. Every answer is compared with that of one device; times are the
+fastest of some runs, without dividing the graph and compiling.
+
+* ``parts``: two and four parts on the card, by the time of the kernels;
+* ``hybrid``: the share alpha of the edges on the CPU, against the CPU alone and against the speedup
+  that the model predicts (`evener.engine.planner`), calibrated on generated graphs. Beside it is
+  what ideal parts would reach, which cost what their share of the edges costs the device alone;
+* ``directed``: a directed graph of which a limit lets the GPU have a part: ``high``, ``random`` and
+  ``low`` at one alpha that all of them can have, and each at the smallest of its own;
+* how well the model goes with all of these.
+
+Results go to ``benchmarks/results/parts_cuda.json``. ``--warm`` compiles all kernels side by side
+first, which takes a minute.
 """
 
 from __future__ import annotations
 
 import argparse
-import statistics
+import json
+import os
+import subprocess
+import sys
+import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -22,204 +35,269 @@ import numpy as np
 import evener as ev
 from evener.bench.harness import limit_case, preamble, write_results
 from evener.device import num_threads
-from evener.engine.calibrate import Calibration, Workload
+from evener.engine.calibrate import Calibration, Workload, loop_seconds
+from evener.engine.memory import estimate_memory
 from evener.engine.planner import _Model
 from evener.engine.run import Device
+from partitions import agreement
 
 PARTS_LIMIT = 2.0  # times the card alone
 REACHED = 0.85  # of the speedup that the model predicts
 HIGH_LIMIT = 1.5  # times as fast as the CPU alone
+PICK_LIMIT = 1.15  # times the best placement that was measured
+DIVIDED = ("high", "random", "low")
+STEPS = 3  # halvings in the search for the smallest alpha: to 1/8
+
+Call = Callable[..., Any]
+began = time.perf_counter()
 
 
-iterations = 20  # of PageRank
+def say(*words: Any) -> None:
+    """Print what is known, with the time."""
+    print(f"[{time.perf_counter() - began:6.1f} s]", *words, flush=True)
 
 
-def calls(graph: Any) -> dict[str, tuple[Callable[..., Any], str]]:
-    """What is run: a function of the options, and the field to compare."""
-    source = int(np.argmax(graph.degrees))
+def call_of(name: str, iterations: int) -> tuple[Call, str]:
+    """What is run, a function of a graph, a source and options; and the field to compare."""
     return {
-        "bfs": (lambda g=graph, s=source, **k: ev.bfs(g, s, **k), "depth"),
+        "bfs": (lambda g, s, **k: ev.bfs(g, s, **k), "depth"),
         "pagerank": (
-            lambda g=graph, s=source, **k: ev.pagerank(
+            lambda g, s, **k: ev.pagerank(
                 g, tol=0, max_iterations=iterations, dtype=np.float32, **k
             ),
             "rank",
         ),
-        "cc": (lambda g=graph, s=source, **k: ev.connected_components(g, **k), "component"),
-        "sssp": (lambda g=graph, s=source, **k: ev.sssp(g, s, **k), "distance"),
-        "bc": (lambda g=graph, s=source, **k: ev.betweenness(g, sources=[s], **k), "score"),
-    }
+        "cc": (lambda g, s, **k: ev.connected_components(g, **k), "component"),
+        "sssp": (lambda g, s, **k: ev.sssp(g, s, **k), "distance"),
+        "bc": (lambda g, s, **k: ev.betweenness(g, sources=[s], **k), "score"),
+    }[name]
 
 
 class Timed(NamedTuple):
-    """A cell: seconds of the run and of the kernels, the answer, the last result, the device."""
+    """A cell: seconds of the run and of the kernels, the answer, the fastest result."""
 
     seconds: float
     kernel: float
     found: np.ndarray
     result: Any
-    device: str
 
 
-def run(call: Callable[..., Any], field: str, want: Any, trials: int, **options: Any) -> Timed:
-    """Run it once to compare the answer, then time it."""
-    result = call(**options)
-    found = np.asarray(getattr(result, field), np.float64)
-    if want is not None:
-        rtol = 1e-3 if field in ("rank", "score") else 1e-6
-        np.testing.assert_allclose(found, want, rtol=rtol, atol=1e-9)
-    seconds, kernels = [], []
-    for _ in range(trials):
-        result = call(**options)
-        # Of a hybrid run the loop on both devices, without bringing two halves of a result
-        # together; runs on one device have nothing of the kind.
-        seconds.append(result.stats.get("loop_seconds", result.stats["run_seconds"]))
-        kernels.append(result.stats.get("device_seconds", 0.0))
-    middle = statistics.median
-    return Timed(middle(seconds), middle(kernels), found, result, options["device"])
+class Bench:
+    """One algorithm on one graph."""
+
+    def __init__(self, name: str, graph: Any, given: argparse.Namespace):
+        self.name, self.graph, self.given = name, graph, given
+        self.call, self.field = call_of(name, given.iterations)
+        self.source = int(np.argmax(graph.degrees))
+        self.want: np.ndarray | None = None
+
+    def run(self, device: str, **options: Any) -> Timed:
+        """Run it once to compare the answer, then time it."""
+        results = [
+            self.call(self.graph, self.source, device=device, **options)
+            for _ in range(self.given.trials + 1)
+        ]
+        found = np.asarray(getattr(results[0], self.field), np.float64)
+        if self.want is None:
+            self.want = found
+        rtol = 1e-3 if self.field in ("rank", "score") else 1e-6
+        np.testing.assert_allclose(found, self.want, rtol=rtol, atol=1e-9)
+        best = min(results[1:], key=loop_seconds)
+        kernel = min(float(one.stats.get("device_seconds", 0.0)) for one in results[1:])
+        return Timed(loop_seconds(best), kernel, found, best)
+
+    def parts(self) -> list[dict[str, Any]]:
+        """A GPU in one, two and four parts, by the time of the kernels."""
+        cases, alone = [], 0.0
+        for k in (1, 2, 4):
+            timed = self.run("+".join(["cuda"] * k))
+            alone = alone or timed.kernel
+            ratio, stats = timed.kernel / alone, timed.result.stats
+            told = {
+                "kernel_ms": round(1000 * timed.kernel, 3), "ratio": round(ratio, 3),
+                "edges": stats["edges"], "supersteps": stats["supersteps"],
+                "bytes_sent": stats.get("bytes_sent", 0), "verified": True,
+            }  # fmt: skip
+            figure = f"{told['kernel_ms']} ms, {ratio:.2f} × one part"
+            case = f"{self.name}, {k} parts on the GPU"
+            cases.append(limit_case(case, ratio, PARTS_LIMIT, figure, **told))
+            say(case, figure)
+        return cases
 
 
-def fastest(call: Any, field: str, want: Any, trials: int, names: list[str], **more: Any) -> Timed:
-    """The fastest of several devices."""
-    found = [run(call, field, want, trials, device=name, **more) for name in names]
-    for one in found:
-        print(f"           {one.device:14} {1000 * one.seconds:9.3f} ms", flush=True)
-    return min(found, key=lambda one: one.seconds)
-
-
-class Measured(Calibration):
-    """The rates of this graph itself; links and traffic as calibrated."""
-
-    def __init__(self, rates: dict[str, float]):
-        super().__init__()
-        self.rates = rates
-
-    def rate(self, workload: Workload, device: str, like: Any) -> float:
-        """Edges a second."""
-        return self.rates["cuda" if device.startswith("cuda") else "cpu"]
-
-
-def measure_parts(name: str, call: Any, field: str, trials: int, counts: list[int]) -> list[dict]:
-    """A GPU in one, two and four parts, by the time of the kernels."""
-    cases, want, alone = [], None, 0.0
-    for k in counts:
-        timed = run(call, field, want, trials, device="+".join(["cuda"] * k))
-        want = timed.found if want is None else want
-        alone = alone or timed.kernel
-        ratio, stats = timed.kernel / alone, timed.result.stats
-        told = {
-            "kernel_ms": round(1000 * timed.kernel, 3), "ratio": round(ratio, 3),
-            "edges": stats["edges"], "supersteps": stats["supersteps"],
-            "bytes_sent": stats.get("bytes_sent", 0), "verified": True,
-        }  # fmt: skip
-        figure = f"{told['kernel_ms']} ms, {ratio:.2f} × one part"
-        case = f"{name}, {k} parts on the GPU"
-        cases.append(limit_case(case, ratio, PARTS_LIMIT, figure, **told))
-        print(f"{name:10} parts {k}: {figure}", flush=True)
-    return cases
-
-
-class Hybrid:
+class Hybrid(Bench):
     """CPU and GPU together against the CPU alone and against the model, one algorithm."""
 
-    def __init__(self, name: str, graph: Any, trials: int, threads: list[int]):
-        self.name, self.graph, self.trials = name, graph, trials
-        self.call, self.field = calls(graph)[name]
-        self.threads = threads
-        names = [f"cpu:{count}" for count in threads]
-        self.cpu = fastest(self.call, self.field, None, trials, names)
-        self.gpu = run(self.call, self.field, self.cpu.found, trials, device="cuda")
-        rates = {"cpu": graph.num_edges / self.cpu.seconds,
-                 "cuda": graph.num_edges / self.gpu.seconds}  # fmt: skip
-        self.calibration = Measured(rates)
-        print(f"{name:10} {self.cpu.device} {1000 * self.cpu.seconds:.2f} ms, "
-              f"cuda {1000 * self.gpu.seconds:.2f} ms", flush=True)  # fmt: skip
+    def __init__(self, name: str, graph: Any, given: argparse.Namespace, limit: int | None = None):
+        super().__init__(name, graph, given)
+        self.devices = [Device("cpu", given.threads), Device("cuda")]
+        self.set = "+".join(map(str, self.devices))
+        counts = {num_threads(), max(1, num_threads() // 2)}  # fewer may meet faster
+        self.cpu = min((self.run(f"cpu:{count}") for count in counts), key=lambda one: one.seconds)
+        self.gpu = self.run("cuda")
+        self.calibration = Calibration()
+        workload = Workload(name, self.call)
+        limits = None if limit is None else [None, limit]
+        self.model = _Model(graph, self.devices, workload, limits, self.calibration)
+        self.rows: list[dict[str, Any]] = []
+        began = time.perf_counter()
+        costs = self.model.costs
+        say(f"{name}: CPU {1e3 * self.cpu.seconds:.2f} ms, GPU {1e3 * self.gpu.seconds:.2f} ms; "
+            f"calibrated in {time.perf_counter() - began:.1f} s: {costs}")  # fmt: skip
 
-    def predicted(self, how: str) -> float:
-        """Seconds by the model."""
-        workload = Workload(self.name, lambda g, source, **k: calls(g)[self.name][0](**k))
-        devices = [Device("cpu"), Device("cuda")]
-        model = _Model(self.graph, devices, workload, None, self.calibration)
-        name, _, alpha = how.partition(":alpha=")
-        found = model.stats(name, np.array([0.5, 0.5]), float(alpha))
-        return float((found.edges / model.rates() + model.message_seconds(found)).max())
-
-    def case(self, how: str) -> dict[str, Any]:
+    def placed(self, partitioner: str, alpha: float, note: str = "") -> dict[str, Any]:
         """One placement."""
-        names = [f"cpu:{count}+cuda" for count in self.threads]
-        timed = fastest(self.call, self.field, self.cpu.found, self.trials, names, partition=how)
-        cpu, stats = self.cpu.seconds, timed.result.stats
-        speedup, model = cpu / timed.seconds, cpu / self.predicted(how)
+        how = f"{partitioner}:alpha={alpha:g}"
+        stats = self.model.stats(partitioner, np.array([0.5, 0.5]), alpha)
+        guess = self.model.costs.loop_seconds(stats)
+        timed = self.run(self.set, partition=how)
+        cpu, ran = self.cpu.seconds, timed.result.stats
+        ideal = max(stats.edges * np.array([cpu, self.gpu.seconds]) / self.graph.num_edges)
+        speedup, predicted = cpu / timed.seconds, cpu / guess
+        self.rows.append({"partition": how, "predicted_s": guess, "taken_s": timed.seconds})
         told = {
-            "device": timed.device, "seconds": timed.seconds, "run_seconds": stats["run_seconds"],
-            "cpu_seconds": cpu, "cpu_device": self.cpu.device, "cuda_seconds": self.gpu.seconds,
-            "speedup": round(speedup, 3), "predicted_speedup": round(model, 3),
-            "supersteps": stats["supersteps"], "bytes_sent": stats["bytes_sent"],
-            "edges": stats["edges"], "owned": stats["owned"], "ghosts": stats["ghosts"],
-            "verified": True,
+            "device": self.set, "seconds": timed.seconds, "run_seconds": ran["run_seconds"],
+            "cpu_seconds": cpu, "cuda_seconds": self.gpu.seconds, "predicted_seconds": guess,
+            "speedup": round(speedup, 3), "predicted_speedup": round(predicted, 3),
+            "speedup_of_ideal_parts": round(cpu / ideal, 3), "beta": stats.beta,
+            "beta_aggregated": stats.beta_aggregated, "supersteps": ran["supersteps"],
+            "bytes_sent": ran["bytes_sent"], "edges": ran["edges"], "owned": ran["owned"],
+            "ghosts": ran["ghosts"], "verified": True,
+            "trace": [
+                {name: row[name] for name in ("direction", "compute_seconds",
+                                              "communication_seconds", "device_edges")}
+                for row in list(timed.result.trace)[:8]
+            ],
         }  # fmt: skip
-        reached = speedup / model
-        figure = f"{speedup:.2f} × the CPU alone; the model says {model:.2f} ×"
-        case = limit_case(f"{self.name}, cpu+cuda, {how}", reached, REACHED, figure, **told)
+        figure = (
+            f"{speedup:.2f} × the CPU alone; the model says {predicted:.2f} ×, "
+            f"ideal parts {cpu / ideal:.2f} ×"
+        )
+        reached = speedup / predicted
+        name = f"{self.name}, cpu+cuda, {how}{note}"
+        case = limit_case(name, reached, REACHED, figure, **told)
         case["holds"] = reached >= REACHED
         case["target"] = f"at least {REACHED} of the model's speedup"
-        if how.startswith("high"):
-            case["holds"] = case["holds"] and speedup >= HIGH_LIMIT
-            case["target"] += f", and {HIGH_LIMIT} × the CPU"
-        print(f"{self.name:10} {how:18} {1000 * timed.seconds:8.2f} ms: {figure}", flush=True)
-        for row in list(timed.result.trace)[:6]:
-            times = [f"{1e3 * x:.2f}" for x in row["communication_seconds"]]
-            spent = [f"{1e3 * x:.2f}" for x in row["compute_seconds"]]
-            print("      ", row["direction"], row["frontier"], "compute", spent, "told", times)
+        say(name, f"{1e3 * timed.seconds:.2f} ms: {figure}")
         return case
+
+
+def on_two_shares(graph: Any, given: argparse.Namespace, keep: Call) -> None:
+    """CPU and GPU with given shares of the edges on the CPU."""
+    found = [Hybrid(name, graph, given) for name in given.hybrid]
+    for alpha in given.alphas:
+        for partitioner in DIVIDED:
+            for one in found:  # they share the division of the graph
+                keep([one.placed(partitioner, alpha)])
+    for one in found:
+        keep(agreement(f"model: {one.name}, cpu+cuda", one.rows))
+
+
+def limited(graph: Any, given: argparse.Namespace, keep: Call) -> None:
+    """A directed graph, and a GPU with room for a part of it."""
+    for name in given.directed:
+        program = call_of(name, 1)[0](ev.generate.path(4), 0, device="cpu")._declaration
+        limit = int(given.room * estimate_memory(program, graph)[0])
+        one = Hybrid(name, graph, given, limit)
+        shares = np.array([0.5, 0.5])
+        smallest = {how: one.model.smallest_alpha(how, shares, STEPS) for how in DIVIDED}
+        say(f"{name}: smallest alphas with {limit / 1e9:.2f} GB on the GPU: {smallest}")
+        common = max(smallest.values())
+        for how in DIVIDED:
+            case = one.placed(how, common, ", directed, at one alpha")
+            if how == "high":
+                case["holds"] = case["speedup"] >= HIGH_LIMIT
+                case["target"] = f"at least {HIGH_LIMIT} × the CPU alone"
+            keep([case])
+        own = []
+        for how in DIVIDED:
+            if smallest[how] < common:
+                keep([one.placed(how, smallest[how], ", directed, at its smallest alpha")])
+            own.append(one.rows[-1] if smallest[how] < common else one.rows[DIVIDED.index(how)])
+        pick = min(own, key=lambda row: row["predicted_s"])
+        slower = pick["taken_s"] / min(row["taken_s"] for row in one.rows)
+        figure = f"{slower:.2f} ×: {pick['partition']}"
+        keep([limit_case(f"model: {name}, directed, its pick against the best", slower, PICK_LIMIT,
+                         figure)])  # fmt: skip
+        keep(agreement(f"model: {name}, cpu+cuda, directed", one.rows))
+
+
+def warm(given: argparse.Namespace) -> None:
+    """Compile side by side, on small graphs of the same types."""
+    wanted = [(name, device) for name in given.algorithms for device in ("cuda", "cuda+cuda")]
+    hybrids = {*given.hybrid, *given.directed}
+    wanted += [(name, device) for name in hybrids for device in
+               ("cuda", f"cpu:{num_threads()}", f"cpu:{given.threads}+cuda")]  # fmt: skip
+    # What takes longest is begun first.
+    wanted = sorted(set(wanted), key=lambda one: "cpu" not in one[1] or "cuda" not in one[1])
+    running: list[subprocess.Popen[bytes]] = []
+    for name, device in wanted:
+        while sum(one.poll() is None for one in running) >= max(1, num_threads() - 2):
+            time.sleep(0.1)
+        words = [sys.executable, __file__, "--compile", json.dumps([name, device])]
+        running.append(subprocess.Popen(words, env=os.environ))
+    say("compiled:", [one.wait() for one in running])
+
+
+def compile_one(name: str, device: str) -> None:
+    """Run once on small graphs, in this process."""
+    for directed in (False, True)[: 1 if device == "cuda+cuda" else 2]:
+        weights = None if directed else (1, 63)
+        graph = ev.generate.rmat(16, 16, weights=weights, seed=1, directed=directed)
+        options = {"partition": "high:alpha=0.5"} if "+" in device else {}
+        call_of(name, 2)[0](graph, int(np.argmax(graph.degrees)), device=device, **options)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    names = {"type": lambda text: [name for name in text.split(",") if name]}
+    parser.add_argument("--only", nargs="*", default=["parts", "hybrid", "directed"])
     parser.add_argument("--scale", type=int, default=22)
     parser.add_argument("--factor", type=int, default=48)
-    parser.add_argument("--parts", default="1,2,4")
-    parser.add_argument("--algorithms", default="bfs,pagerank,cc,sssp,bc")
-    parser.add_argument("--hybrid", default="bfs,pagerank,cc,sssp")
-    parser.add_argument(
-        "--threads", default="", help="CPU threads to try, as bfs=8/16,pagerank=16; default all"
-    )
+    parser.add_argument("--directed-scale", type=int, default=24, help="of a graph with factor 16")
+    parser.add_argument("--algorithms", default="bfs,pagerank,sssp,cc", **names)
+    parser.add_argument("--hybrid", default="bfs,pagerank", **names)
+    parser.add_argument("--directed", default="bfs", **names)
+    parser.add_argument("--threads", type=int, default=num_threads(), help="of the CPU in sets")
     parser.add_argument("--iterations", type=int, default=20, help="of PageRank")
-    parser.add_argument("--alphas", default="0.5,0.75")
-    parser.add_argument("--partitioners", default="high,random,low")
-    parser.add_argument("--trials", type=int, default=5)
+    parser.add_argument(
+        "--alphas", default="0.5,0.75", type=lambda text: [float(one) for one in text.split(",")]
+    )
+    parser.add_argument("--room", type=float, default=0.5, help="on the GPU, of the whole graph")
+    parser.add_argument("--trials", type=int, default=3)
+    parser.add_argument("--warm", action="store_true")
+    parser.add_argument("--compile", help=argparse.SUPPRESS)
     parser.add_argument("-o", default=str(Path(__file__).with_name("results") / "parts_cuda.json"))
     given = parser.parse_args()
-    global iterations
-    iterations = given.iterations
-    warnings.simplefilter("ignore", RuntimeWarning)  # 20 iterations are not meant to converge
+    warnings.simplefilter("ignore", RuntimeWarning)  # iterations are not meant to converge
+    if given.compile:
+        compile_one(*json.loads(given.compile))
+        return
+    if given.warm:
+        warm(given)
     results = preamble("parts_cuda", 1)
-    results["graph"] = f"R-MAT {given.scale}×{given.factor}, integer weights 1 to 63"
+    results["graph"] = (
+        f"R-MAT {given.scale}×{given.factor}, integer weights 1 to 63; directed: R-MAT "
+        f"{given.directed_scale}×16; PageRank: {given.iterations} iterations"
+    )
     results["cases"] = []
-    graph = ev.generate.rmat(given.scale, given.factor, weights=(1, 63), seed=1, device="cuda")
-    print(f"{graph.num_vertices} vertices, {graph.num_edges} arcs", flush=True)
-    found = calls(graph)
-    for name in filter(None, given.algorithms.split(",")):
-        call, field = found[name]
-        counts = [int(k) for k in given.parts.split(",")]
-        results["cases"] += measure_parts(name, call, field, given.trials, counts)
+
+    def keep(cases: list[dict[str, Any]]) -> None:
+        results["cases"] += cases
         write_results(Path(given.o), results)
-    placements = [
-        f"{name}:alpha={alpha}"
-        for alpha in given.alphas.split(",")
-        for name in given.partitioners.split(",")
-    ]
-    said = dict(one.split("=") for one in filter(None, given.threads.split(",")))
-    hybrids = [
-        Hybrid(name, graph, given.trials, [
-            int(count) for count in said.get(name, str(num_threads())).split("/")
-        ])
-        for name in filter(None, given.hybrid.split(","))
-    ]  # fmt: skip
-    for how in placements if hybrids else []:
-        for hybrid in hybrids:
-            results["cases"].append(hybrid.case(how))
-            write_results(Path(given.o), results)
+
+    if {"parts", "hybrid"} & set(given.only):
+        graph = ev.generate.rmat(given.scale, given.factor, weights=(1, 63), seed=1, device="cuda")
+        say(f"{graph.num_vertices} vertices, {graph.num_edges} arcs")
+        if "parts" in given.only:
+            for name in given.algorithms:
+                keep(Bench(name, graph, given).parts())
+        if "hybrid" in given.only:
+            on_two_shares(graph, given, keep)
+    if "directed" in given.only:
+        graph = ev.generate.rmat(given.directed_scale, 16, seed=1, directed=True, device="cuda")
+        say(f"directed: {graph.num_vertices} vertices, {graph.num_edges} arcs")
+        limited(graph, given, keep)
 
 
 if __name__ == "__main__":

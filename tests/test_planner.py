@@ -8,11 +8,13 @@ import pytest
 import evener as ev
 from evener.algorithms.bfs import BFS
 from evener.cli import main
+from evener.engine import calibrate
 from evener.engine.calibrate import Calibration, Traffic, Workload
+from evener.engine.cost_model import Costs, Measured, fit
 from evener.engine.memory import estimate_memory
 from evener.engine.partition_stats import measure_partition
 from evener.engine.partitioners import PARTITIONERS, partition
-from evener.engine.planner import as_dict, choose, plan
+from evener.engine.planner import as_dict, choose, plan, predict
 from evener.engine.run import Device
 from evener.errors import MemoryBudgetError
 
@@ -36,6 +38,9 @@ class Given(Calibration):
 
     def traffic(self, workload):
         return Traffic(VALUES, NBYTES, BFS.declaration)
+
+    def costs(self, workload, names, like, rates):
+        return None
 
 
 def search(graph, source, **where):
@@ -133,6 +138,70 @@ def test_all_partitioners_are_planned(kron):
     found = plan(kron, TWO, SEARCH, calibration=Given(cpu=1e6))
     assert [one.partitioner for one in found if one.partitioner != "metis"] == [None, *BY_VERTEX]
     json.dumps([as_dict(one) for one in found])
+
+
+# ---- what parts cost ------------------------------------------------------------------------
+
+TRUE = Costs((2e-9, 5e-10), (4e-8, 1e-9), (3e-8, 2e-8), 5e-6, 6)
+
+
+def runs_of(graph, costs, noise=0.0):
+    """Runs that take exactly what some costs say, or nearly."""
+    rng = np.random.default_rng(1)
+    runs = []
+    for name in ("random", "high", "low", "contiguous"):
+        for alpha in (0.05, 0.2, 0.5, 0.8):
+            part_of = partition(graph, f"{name}:alpha={alpha}", [0.5, 0.5])
+            stats = measure_partition(graph, part_of, 2, pulls=True)
+            seconds = costs.fixed_seconds + costs.part_seconds(stats).max()
+            runs.append(Measured(stats, 6, seconds * (1 + noise * rng.uniform(-1, 1))))
+    return runs
+
+
+def test_costs_are_found_from_runs(kron):
+    names, alone = ["cpu:1", "cuda"], [4e-9, 1e-9]
+    runs = runs_of(kron, TRUE)
+    found, error = fit(runs, names, alone)
+    assert error < 0.05
+    told = [found.fixed_seconds + found.part_seconds(run.stats).max() for run in runs]
+    assert np.corrcoef(told, [run.seconds for run in runs])[0, 1] > 0.99
+    found, error = fit(runs_of(kron, TRUE, 0.1), names, alone)
+    assert error < 0.15
+    assert min(*found.edge, *found.vertex, *found.message, found.superstep) >= 0
+
+
+def test_vertices_and_meetings_count(kron):
+    class Known(Given):
+        def costs(self, workload, names, like, rates):
+            assert names == ["cpu:1", "cpu:1"]
+            return TRUE
+
+    one = predict(kron, TWO, SEARCH, "high", 0.3, Known(cpu=1e6))
+    stats = measure_partition(kron, partition(kron, "high:alpha=0.3", [0.5, 0.5]), 2, pulls=True)
+    assert one.seconds == pytest.approx(6 * 5e-6 + TRUE.part_seconds(stats).max())
+    found = plan(kron, TWO, SEARCH, partitioners=["random"], calibration=Known(cpu=1e6))[-1]
+    assert found.alpha < 0.2  # the second device is faster than its threads say
+    assert found.seconds < predict(kron, TWO, SEARCH, "random", 0.5, Known(cpu=1e6)).seconds
+
+
+def test_costs_of_a_set_are_measured_once_and_kept(monkeypatch):
+    monkeypatch.setattr(calibrate, "_LARGEST_OF_SETS", {"cpu": 9})
+    asked = []
+
+    def counted(graph, source, **where):
+        asked.append(where["device"])
+        return ev.bfs(graph, source, **where)
+
+    workload, graph = Workload("counted", counted), ev.generate.rmat(10, 8, seed=1)
+    rates, names = np.array([1e8, 1e8]), ["cpu:1", "cpu:1"]
+    found = Calibration(again=True).costs(workload, names, graph, rates)
+    assert found.superstep > 0
+    assert max(found.edge + found.vertex + found.message) > 0
+    assert asked.count("cpu:1+cpu:1") > 6
+    asked.clear()
+    assert Calibration().costs(workload, names, graph, rates) == found
+    assert asked == ["python+python"]
+    assert Calibration().costs(workload, ["cpu:1", "cpu:999"], graph, rates) is None
 
 
 # ---- calibration ----------------------------------------------------------------------------

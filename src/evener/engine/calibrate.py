@@ -2,7 +2,8 @@
 
 A rate is edges of the graph over seconds of the whole run, so it holds how often a program looks at
 an edge. It depends on the graph: it is measured on one of the same kind (skewed, even, a lattice)
-and, as far as a second or two allows, of the same size.
+and, as far as a second or two allows, of the same size. What parts cost on a set of devices
+(`evener.engine.cost_model`) is found likewise, from runs of the set over a few partitions.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import hashlib
 import json
 import platform
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,15 +21,23 @@ import numpy as np
 from evener.device import num_cores
 from evener.device.cache import load_bytes, save_bytes
 from evener.device.probe import list_devices
+from evener.engine.cost_model import Costs, Measured, fit
+from evener.engine.lower import pulls
+from evener.engine.partition_stats import measure_partition
+from evener.engine.partitioners import partition
 from evener.engine.result import Result
+from evener.errors import EvenerError
 from evener.graph import generate
 from evener.graph.csr import Graph
 from evener.programs.program import Declaration
 from evener.versions import evener_version
 
 _LARGEST = {"cpu": 18, "cuda": 20, "python": 8}  # scale of a graph that takes a second at most
+_LARGEST_OF_SETS = {"cpu": 18, "cuda": 20}  # below that GPUs and many cores mostly wait
 _SMALL = 7  # scale of the graph on which exchanges are counted
-_TIMES, _ENOUGH_SECONDS = 3, 0.3  # runs at least, and until they took so long together
+_FEW = 8  # scale of the graph whose supersteps have next to nothing to do
+_TIMES, _ENOUGH_SECONDS = 3, 0.3  # runs, and until they took so long together
+_FEW_SECONDS = 0.05  # the same for each of several partitions
 _SKEWED = 16  # times the mean degree that the largest is
 _LATTICE = 8  # the largest degree of what counts as a lattice
 
@@ -57,19 +66,45 @@ class Calibration:
     def __init__(self, *, again: bool = False) -> None:
         self._name = f"rates-{_machine()}.json"
         kept = None if again else load_bytes(self._name)
-        self._known: dict[str, float] = json.loads(kept or b"{}")
+        self._known: dict[str, Any] = json.loads(kept or b"{}")
         self._traffic: dict[str, Traffic] = {}
 
     def rate(self, workload: Workload, device: str, like: Graph) -> float:
         """Edges a second of a program on one device, on graphs like this one."""
-        kind, scale = _kind(like), _scale(like, device)
-        factor = _factor(like)
-        key = f"{workload.name} {_code(self.traffic(workload).declaration)} on {device}: {kind} "
-        key += f"{scale}×{factor} {'directed' if like.directed else 'undirected'}"
+        scale = _scale(like, _LARGEST[device.partition(":")[0]])
+        key = self._key(workload, device, like, scale)
         if key not in self._known:
-            graph = _example(kind, scale, factor, like)
+            graph = _example(like, scale)
             self._keep(key, graph.num_edges / _seconds(workload, device, graph))
-        return self._known[key]
+        return float(self._known[key])
+
+    def costs(
+        self, workload: Workload, names: Sequence[str], like: Graph, rates: np.ndarray
+    ) -> Costs | None:
+        """What parts of graphs like this cost on a set of devices; None if it cannot run the set.
+
+        ``rates`` are the edges a second of each device.
+        """
+        scale = _scale(like, max(_LARGEST_OF_SETS[name.partition(":")[0]] for name in names))
+        key = self._key(workload, "+".join(names), like, scale)
+        if key not in self._known:
+            pulled = pulls(self.traffic(workload).declaration, "auto")
+            try:
+                runs = _timed_runs(workload, names, like, scale, rates, pulled)
+            except EvenerError:
+                return None
+            self._keep(key, fit(runs, names, (1 / rates).tolist())[0])
+        kept = self._known[key]  # from a file its tuples come as lists
+        found = Costs(tuple(kept[0]), tuple(kept[1]), tuple(kept[2]), *kept[3:])
+        # Supersteps do not grow with a graph unless its diameter does.
+        longer = max(1.0, like.num_vertices / 2.0**scale) ** 0.5 if _kind(like) == "lattice" else 1
+        return found._replace(supersteps=found.supersteps * longer)
+
+    def _key(self, workload: Workload, device: str, like: Graph, scale: int) -> str:
+        code = _code(self.traffic(workload).declaration)
+        towards = "directed" if like.directed else "undirected"
+        kind = f"{_kind(like)} {scale}×{_factor(like)} {towards}"
+        return f"{workload.name} {code} on {device}: {kind}"
 
     def link(self, one: str, other: str) -> float:
         """Bytes a second between two devices."""
@@ -103,8 +138,8 @@ class Calibration:
             self._keep(key, measure())
         return self._known[key]
 
-    def _keep(self, key: str, value: float) -> None:
-        self._known[key] = float(value)
+    def _keep(self, key: str, value: Any) -> None:
+        self._known[key] = value
         content = json.dumps(self._known, indent=1, ensure_ascii=False)
         save_bytes(self._name, content.encode())
 
@@ -138,12 +173,12 @@ def _factor(graph: Graph) -> int:
     return 1 << min(5, max(1, round(np.log2(max(mean, 1)))))
 
 
-def _scale(graph: Graph, device: str) -> int:
-    largest = _LARGEST[device.partition(":")[0]]
+def _scale(graph: Graph, largest: int) -> int:
     return min(largest, max(4, round(np.log2(max(2, graph.num_vertices)))))
 
 
-def _example(kind: str, scale: int, factor: int, like: Graph) -> Graph:
+def _example(like: Graph, scale: int) -> Graph:
+    kind, factor = _kind(like), _factor(like)
     options: dict[str, Any] = {"seed": 1, "weights": (1, 255)}
     if kind == "lattice":
         graph = generate.grid(1 << (scale // 2), 1 << (scale - scale // 2), **options)
@@ -151,16 +186,16 @@ def _example(kind: str, scale: int, factor: int, like: Graph) -> Graph:
         options["directed"] = like.directed
         make = generate.rmat if kind == "skewed" else generate.uniform
         graph = make(scale, factor, **options)
-    weights = graph._weights
-    if like._weights is not None and weights is not None:
-        weights = weights.astype(like._weights.dtype)
+    weights = None  # as the graph has it: a kernel is compiled for what there is
+    if like._weights is not None and graph._weights is not None:
+        weights = graph._weights.astype(like._weights.dtype)
     return Graph(graph._indptr, graph._indices, weights, directed=like.directed)
 
 
-def _run(workload: Workload, device: str, graph: Graph) -> Result:
+def _run(workload: Workload, device: str, graph: Graph, **options: Any) -> Result:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of answers that have not converged
-        return workload.call(graph, int(np.argmax(graph.degrees)), device=device)
+        return workload.call(graph, int(np.argmax(graph.degrees)), device=device, **options)
 
 
 def _seconds(workload: Workload, device: str, graph: Graph) -> float:
@@ -170,6 +205,59 @@ def _seconds(workload: Workload, device: str, graph: Graph) -> float:
     while len(spent) < _TIMES or (sum(spent) < _ENOUGH_SECONDS and len(spent) < 100):
         spent.append(_run(workload, device, graph).stats["run_seconds"])
     return max(1e-7, min(spent))
+
+
+def loop_seconds(result: Result) -> float:
+    """Seconds of the loop of a run over parts; on one device it is nearly all of a run."""
+    return float(result.stats.get("loop_seconds", result.stats["run_seconds"]))
+
+
+def _timed_runs(
+    workload: Workload, names: Sequence[str], like: Graph, scale: int, rates: np.ndarray,
+    pulled: bool,
+) -> list[Measured]:  # fmt: skip
+    """Runs of a set over partitions in which edges, vertices and ghosts are not in step.
+
+    One graph is so small that it takes the time of its supersteps. The others are divided at the
+    share of the first CPU that the rates suggest, and on both sides of it.
+    """
+    k, device = len(names), "+".join(names)
+    shares = rates / rates.sum()
+    cpu = next((p for p, name in enumerate(names) if name.startswith("cpu")), 0)
+    even = float(shares[cpu])
+    more, less = (1 + even) / 2, even / 2
+    designs = [("random", even), ("high", even), ("low", even), ("high", more), ("low", less),
+               ("random", more)]  # fmt: skip
+    runs = []
+    for size, chosen in ((_FEW, designs[:1]), (scale, designs)):
+        graph = _example(like, size)
+        for name, alpha in chosen:
+            part_of = partition(graph, f"{name}:alpha={alpha!r}", shares.tolist(), cpu=cpu)
+            runs.append(_timed_run(workload, device, graph, part_of, k, pulled))
+    return runs
+
+
+def _timed_run(
+    workload: Workload, device: str, graph: Graph, part_of: np.ndarray, k: int, pulled: bool
+) -> Measured:
+    """The fastest of some runs over one partition, after one that divides and compiles."""
+    given = functools.partial(_as_given, part_of)
+    first = _run(workload, device, graph, partition=given)
+    loops: list[float] = []
+    arounds: list[float] = []
+    while len(loops) < _TIMES or (sum(loops) < _FEW_SECONDS and len(loops) < 30):
+        result = _run(workload, device, graph, partition=given)
+        loops.append(loop_seconds(result))
+        arounds.append(result.stats["run_seconds"] - loops[-1])
+        if sum(loops) > _ENOUGH_SECONDS:
+            break
+    stats = measure_partition(graph, part_of, k, pulls=pulled)
+    return Measured(stats, first.stats["supersteps"], max(1e-7, min(loops)), min(arounds))
+
+
+def _as_given(part_of: np.ndarray, graph: Graph, shares: Sequence[float]) -> np.ndarray:
+    """A partitioner that has made up its mind."""
+    return part_of
 
 
 def _host_rate() -> float:

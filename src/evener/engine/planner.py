@@ -1,7 +1,8 @@
 """The planner: what each placement of a graph on devices would cost, by TOTEM's model.
 
-A part takes the time of its edges at its device's rate plus the time of its messages at the rate of
-the links, and the slowest part decides (Gharaibeh et al., equations 1 and 2):
+What a part takes is in `evener.engine.cost_model`, with coefficients that were measured on the set
+of devices. Of a set that cannot be run, or that has interpreters, only the rates of its devices and
+links are known (Gharaibeh et al., equations 1 and 2):
 
     t(p) = messages(p) · bytes ÷ link + edges(p) ÷ rate(p),    seconds = max over p of t(p)
 
@@ -12,6 +13,7 @@ the other devices have no memory for. Parts in the interpreter take turns: their
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -20,6 +22,7 @@ import numpy as np
 
 from evener.device import available_memory, format_bytes, num_threads
 from evener.engine.calibrate import Calibration, Workload
+from evener.engine.cost_model import Costs
 from evener.engine.lower import pulls
 from evener.engine.memory import estimate_memory
 from evener.engine.partition_stats import PartitionStats, measure_partition
@@ -29,6 +32,7 @@ from evener.errors import MemoryBudgetError
 from evener.graph.csr import Graph
 
 _STEPS = 6  # halvings in the search for the smallest α: to 1/64
+_BALANCING, _EVEN = 2, 0.05  # steps towards parts that end together, to so much
 _METIS_ARCS = 4_000_000  # METIS takes seconds from here on: only if it is asked for by name
 
 
@@ -172,6 +176,7 @@ class _Model:
         self.devices, self.names = list(devices), [str(one) for one in devices]
         self.traffic = calibration.traffic(workload)
         self.pulls = pulls(self.traffic.declaration, "auto")
+        self.take_turns = any(one.kind == "python" for one in devices)
         self.cpu = next((p for p, one in enumerate(devices) if one.kind == "cpu"), 0)
         self.threads = _threads(devices)
         self.allowed = _allowed(devices, limits or [None] * len(devices))
@@ -196,16 +201,11 @@ class _Model:
         rates = self.rates()
         shares = rates / rates.sum()
         smallest = self.smallest_alpha(name, shares)
-        if alpha is None:
-            alpha = max(float(shares[self.cpu]), smallest)
-        found = self.stats(name, shares, alpha)
-        compute = found.edges / rates
-        communicate = self.message_seconds(found)
-        if any(one.kind == "python" for one in self.devices):  # they take turns
-            spent, sent = float(compute.sum()), float(communicate.sum())
+        if alpha is not None:
+            found = self.stats(name, shares, alpha)
         else:
-            slowest = int(np.argmax(compute + communicate))
-            spent, sent = float(compute[slowest]), float(communicate[slowest])
+            found = self.balanced(name, shares, max(float(shares[self.cpu]), smallest), smallest)
+        spent, sent = self.seconds(found)
         return Placement(
             tuple(self.names), name, float(found.edge_shares[self.cpu]), smallest, found.beta,
             found.beta_aggregated, tuple(self.memory(found)), tuple(self.allowed), spent, sent,
@@ -235,18 +235,54 @@ class _Model:
     def memory(self, found: PartitionStats) -> list[int]:
         return estimate_memory(self.traffic.declaration, self.graph, "auto", found)
 
-    def message_seconds(self, found: PartitionStats) -> np.ndarray:
-        """Of each part: what it sends and what it receives, at the rates of its links."""
-        k = len(self.devices)
-        both_ways = found.links + found.links.T
-        seconds = np.zeros(k)
-        for p in range(k):
-            for q in np.flatnonzero(both_ways[p]):
-                nbytes = both_ways[p, q] * self.traffic.values * self.traffic.nbytes
-                seconds[p] += nbytes / self.calibration.link(self.names[p], self.names[q])
-        return seconds
+    @functools.cached_property
+    def costs(self) -> Costs:
+        """What parts cost: as measured on the set, or by the rates of its devices and links."""
+        rates = self.rates()
+        if len(self.devices) > 1 and not self.take_turns:
+            names = [
+                f"cpu:{threads}" if threads else name
+                for threads, name in zip(self.threads, self.names, strict=True)
+            ]
+            found = self.calibration.costs(self.workload, names, self.graph, rates)
+            if found is not None:
+                return found
+        nbytes = self.traffic.values * self.traffic.nbytes
+        slowest = [
+            max(nbytes / self.calibration.link(one, other) for other in self.names)
+            for one in self.names
+        ]
+        return Costs(tuple(1 / rates), (0.0,) * len(rates), tuple(slowest), 0.0, 0.0)
 
-    def smallest_alpha(self, name: str, shares: np.ndarray) -> float:
+    def seconds(self, found: PartitionStats) -> tuple[float, float]:
+        """Computing and communicating of the slowest part, the meetings with the latter."""
+        compute, communicate = self.costs.compute_seconds(found), self.costs.message_seconds(found)
+        fixed = self.costs.fixed_seconds
+        if self.take_turns:
+            return float(compute.sum()), float(communicate.sum()) + fixed
+        slowest = int(np.argmax(compute + communicate))
+        return float(compute[slowest]), float(communicate[slowest]) + fixed
+
+    def balanced(
+        self, name: str, shares: np.ndarray, alpha: float, smallest: float
+    ) -> PartitionStats:
+        """A partition where the first CPU ends with the others, as far as memory allows."""
+        best = self.stats(name, shares, alpha)
+        found = best
+        for _ in range(_BALANCING):
+            parts = self.costs.part_seconds(found)
+            others = max(float(parts[p]) for p in range(len(parts)) if p != self.cpu)
+            apart = float(parts[self.cpu]) / max(others, 1e-12)
+            if self.take_turns or abs(apart - 1) < _EVEN:
+                break
+            # As if the time of a part were in proportion to its share.
+            even = alpha / (alpha + (1 - alpha) * apart) if 0 < alpha < 1 else alpha
+            alpha = max(smallest, even)
+            found = self.stats(name, shares, alpha)
+            best = min(best, found, key=lambda one: sum(self.seconds(one)))
+        return best
+
+    def smallest_alpha(self, name: str, shares: np.ndarray, steps: int = _STEPS) -> float:
         """The least share of the first CPU with which all others have the memory for the rest."""
         k = len(self.devices)
         others = [p for p in range(k) if p != self.cpu]
@@ -262,7 +298,7 @@ class _Model:
         if fit(0.0):
             return 0.0
         low, high = 0.0, 1.0
-        for _ in range(_STEPS):
+        for _ in range(steps):
             middle = (low + high) / 2
             low, high = (low, middle) if fit(middle) else (middle, high)
         return high
