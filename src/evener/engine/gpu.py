@@ -21,6 +21,7 @@ from evener.device import format_bytes
 from evener.device.states import state_type
 from evener.device.warp import BLOCK, WARP
 from evener.engine import gpu_memory as memory
+from evener.engine import gpu_placement as placement
 from evener.engine.check_functors import check_functors, total_dtype
 from evener.engine.job import Job, field_dtype
 from evener.engine.lower import pulls
@@ -28,6 +29,7 @@ from evener.engine.lower_grid import SIGNATURE, lower_grid
 from evener.engine.lower_resume import MORE_ROOM, SAVED_WORDS
 from evener.engine.native import OFFERED, _examples, _functors
 from evener.errors import DeviceError, MemoryBudgetError
+from evener.graph.csr import Graph
 from evener.operators.frontier import ALL
 from evener.operators.grid.frontier import (
     CANCEL,
@@ -87,6 +89,7 @@ class _Plan(NamedTuple):
     sums: bool  # of degrees, for the schedule merge_path
     blocks_each: int  # on a multiprocessor
     relabels: bool  # works on vertices in the order of their degrees
+    mapped: tuple[memory.Edges, ...] = ()  # arrays of edges that stay in the host's memory
 
 
 class _Launch(NamedTuple):
@@ -101,13 +104,18 @@ class _Launch(NamedTuple):
     at: memory.OnDevice
     room: int  # for recorded vertices
     record: tuple[device.Span, ...]
+    nbytes: int  # of all that the kernel works on
 
 
 def execute(
     job: Job, ordinal: int, direction: str = "auto", schedule: str = "auto",
-    device_arrays: bool = False,
+    device_arrays: bool = False, limit: int | None = None,
 ) -> list[str]:  # fmt: skip
-    """Run a job on a GPU; its fields become what the run left, on the host or on the device."""
+    """Run a job on a GPU; its fields become what the run left, on the host or on the device.
+
+    ``limit`` is how many bytes it may take there. Edges for which there is no room stay in the
+    host's memory.
+    """
     job.stats.update(supersteps=0, edges=0)
     _reset_scalars(job)
     if job.graph.num_vertices == 0:
@@ -115,12 +123,19 @@ def execute(
         return [f"Direction: {direction}. There was nothing to do."]
     with device.on(ordinal):
         began = time.perf_counter()
-        plan = _plan(job, direction, schedule, ordinal)
+        plan = _plan(job, direction, schedule, ordinal, limit)
         room = _first_room(job, plan)
-        _check_memory(job, plan, room, ordinal)
+        placed = _place(job, plan, room, ordinal, limit)
+        if plan.relabels and not _has_room_to_relabel(job.graph, placed, ordinal):
+            plan = _plan(job, direction, schedule, ordinal, limit=0)
+            placed = _place(job, plan, room, ordinal, limit)
+        plan = plan._replace(mapped=placed.in_host_memory)
+        memory.move_edges(job.graph, placed.wanted, plan.mapped)
         launch = _launch(job, plan, room, ordinal)
         job.stats["compile_seconds"] = time.perf_counter() - began
         _run(job, plan, launch, ordinal, device_arrays, _chosen(schedule))
+    job.stats["mapped_bytes"] = placed.mapped_bytes
+    job.stats["device_bytes"] = launch.nbytes - placed.mapped_bytes
     chosen = _chosen(schedule)
     blocks, was_cached = launch.kernel.blocks, launch.kernel.was_cached
     job.stats["blocks"] = blocks
@@ -131,7 +146,7 @@ def execute(
     ]
     if plan.relabels:
         reasons.append("On the GPU vertices are in the order of their degrees.")
-    return reasons
+    return [*reasons, *placement.told(placed)]
 
 
 def _chosen(schedule: str) -> str:
@@ -161,7 +176,7 @@ _plans: dict[Any, _Plan] = {}
 
 
 def _plan(
-    job: Job, direction: str, schedule: str, ordinal: int | None = None
+    job: Job, direction: str, schedule: str, ordinal: int | None = None, limit: int | None = None
 ) -> _Plan:  # fmt: skip
     if schedule != "auto" and schedule not in SCHEDULES:
         known = ", ".join(map(repr, SCHEDULES))
@@ -171,8 +186,11 @@ def _plan(
     if job.declaration.uses_weights:
         arrays.append(graph._weights)
     relabels = _only_gathers(job) and memory.is_skewed(graph)
-    if relabels and ordinal is not None and not memory.is_kept(graph, "by degree", ordinal):
-        relabels = memory.bytes_to_relabel(graph) < device.free_memory() // 2
+    if relabels and ordinal is not None:
+        room = [] if limit is None else [limit]
+        if not memory.is_kept(graph, memory.BY_DEGREE, ordinal):
+            room.append(device.free_memory())
+        relabels = not room or memory.bytes_to_relabel(graph) < min(room) // 2
     dtypes = tuple(array.dtype for array in arrays)
     both = graph.directed and any(
         isinstance(stage, Gather) and stage.along == "both" for stage in walk(job.declaration.loop)
@@ -273,8 +291,26 @@ def _grid_kernel(kernel: Any, described: Any, blocks_each: int, ordinal: int) ->
 # ---- memory ------------------------------------------------------------------------------------
 
 
-def _check_memory(job: Job, plan: _Plan, room: int, ordinal: int) -> None:
-    """Refuse a run that cannot fit, before anything is allocated."""
+def _place(
+    job: Job, plan: _Plan, room: int, ordinal: int, limit: int | None
+) -> placement.Placed:  # fmt: skip
+    """Where the edges are to be; refuses a run that cannot fit, before anything is allocated."""
+    graph = job.graph
+    besides = _bytes_of_run(job, plan, room)
+    besides += placement.start_bytes(graph, plan.pulls, plan.both, plan.degree)
+    arrays = placement.edge_arrays(job, plan.pulls, plan.both)
+    return placement.place_edges(job, arrays, besides, limit, ordinal)
+
+
+def _has_room_to_relabel(graph: Graph, placed: placement.Placed, ordinal: int) -> bool:
+    """Whether vertices can be put in the order of degrees: of a graph that is on the card."""
+    if placed.mapped or memory.is_kept(graph, memory.BY_DEGREE, ordinal):
+        return not placed.mapped
+    return memory.bytes_to_relabel(graph) <= placed.left
+
+
+def _bytes_of_run(job: Job, plan: _Plan, room: int) -> int:
+    """About how many bytes a run takes besides the graph."""
     graph = job.graph
     n, m, width = graph.num_vertices, graph.num_edges, graph._indices.dtype.itemsize
     needed = sum(array.nbytes for array in job.fields.values())
@@ -291,13 +327,7 @@ def _check_memory(job: Job, plan: _Plan, room: int, ordinal: int) -> None:
     if plan.edges:
         edge = graph._indptr.dtype.itemsize
         needed += (2 + plan.replays) * m * (width + edge) + plan.replays * room * (edge + 1)
-    if plan.both and not memory.is_kept(graph, "both", ordinal):
-        needed += 2 * graph.nbytes
-    parts = [graph, *([graph.transpose()] if plan.pulls and graph.directed else [])]
-    needed += sum(part.nbytes for part in parts if not memory.is_kept(part, memory.ROWS, ordinal))
-    if plan.relabels and not memory.is_kept(graph, "by degree", ordinal):
-        needed += memory.bytes_to_relabel(graph)
-    _require_free(job, needed)
+    return needed
 
 
 def _require_free(job: Job, needed: int) -> None:
@@ -319,7 +349,10 @@ def _arguments(
     if plan.relabels:
         at = memory.place_by_degree(library, graph)
     else:
-        at = memory.place_graph(library, graph, plan.pulls, plan.degree, plan.both)
+        at = memory.place_graph(
+            library, graph, plan.pulls, plan.degree, plan.both, weights=d.uses_weights,
+            mapped=plan.mapped,
+        )  # fmt: skip
     ids = at.rows[1].dtype
     has_bits = plan.pulls and any(isinstance(stage, Advance) for stage in walk(d.loop))
     words = (n + 31) // 32 if has_bits else 1
@@ -449,7 +482,7 @@ _LOOKED_AT = ("sync", "partials", "record", "trace")
 def _launch(job: Job, plan: _Plan, room: int, ordinal: int) -> _Launch:
     """The launch of a kernel on this graph, made once."""
     launches = memory.kept(job.graph)
-    key = ("launch", ordinal, room, plan.key)
+    key = (memory.LAUNCH, ordinal, room, plan.key)
     if key not in launches:
         layout = memory.Layout()
         arguments, at = _arguments(layout, job, plan, room)
@@ -458,8 +491,10 @@ def _launch(job: Job, plan: _Plan, room: int, ordinal: int) -> _Launch:
         told = partials[0].address if partials else trace.address
         cancel = sync.address + CANCEL * sync.dtype.itemsize
         packed = device.pack(arguments)
+        nbytes = sum(layout.sizes.values()) + at.nbytes
+        nbytes += sum(field.nbytes for field in job.fields.values())
         launches[key] = _Launch(
-            kernel, packed, layout.sizes, cancel, told, partials, at, room, record
+            kernel, packed, layout.sizes, cancel, told, partials, at, room, record, nbytes
         )
     return launches[key]
 

@@ -1,6 +1,7 @@
 """What a kernel on a GPU works on: the graph, kept there, and the memory of one run.
 
-A graph is uploaded once, and stays on the GPU as long as it lives. The memory of a run is two
+A graph is uploaded once, and stays on the GPU as long as it lives; arrays of its edges for which
+there is no room there are mapped, and stay in the host's memory. The memory of a run is two
 pieces, one cleared and one not: which array is where in them is worked out once for a graph and a
 kernel (`Layout`), as are the words of the launch.
 """
@@ -12,11 +13,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from evener.device import cuda as device
+from evener.device.mapped import map_array
 from evener.engine.lazy import LazyArray
 from evener.engine.native import _unsigned
 from evener.engine.rooms import joined
 from evener.graph.csr import Graph
-from evener.graph.gpu import ROWS, kept
+from evener.graph.gpu import ROWS, WEIGHTS, kept
+
+BOTH = "both"  # the joined lists of in- and out-edges
+BY_DEGREE = "by degree"  # with vertices in the order of their degrees
+LAUNCH = "launch"  # of a kernel on a graph
+MAPPED = "mapped"  # before the name of what stays in the host's memory
 
 ALIGNED = 256  # bytes at which an array may begin
 CLEARED, SCRATCH, RECORD, FIELDS = "cleared", "scratch", "record", "fields"
@@ -94,8 +101,21 @@ class OnDevice(NamedTuple):
     order: Any = None
     place: Any = None
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays, each counted once."""
+        arrays = [
+            *self.rows,
+            *self.columns,
+            *(self.both or ()),
+            self.degrees,
+            self.order,
+            self.place,
+        ]
+        return sum({id(a): a.nbytes for a in arrays if a is not None}.values())
 
-def once(library: Any, graph: Graph, what: str, make: Any) -> Any:
+
+def once(library: Any, graph: Graph, what: Any, make: Any) -> Any:
     """Something made once for a graph on the current GPU; anew in the host's memory."""
     if library is np:
         return make()
@@ -105,22 +125,51 @@ def once(library: Any, graph: Graph, what: str, make: Any) -> Any:
     return found[key]
 
 
-def is_kept(graph: Graph, what: str, ordinal: int) -> bool:
+def is_kept(graph: Graph, what: Any, ordinal: int) -> bool:
     """Whether it has been made."""
     return (what, ordinal) in kept(graph)
 
 
-def place_graph(library: Any, graph: Graph, pulls: bool, degree: bool, both: bool) -> OnDevice:
-    """The graph as it is; its transpose, degrees and joined lists only if they are needed."""
-    rows = _arrays(library, graph)
-    columns = _arrays(library, graph.transpose()) if pulls else rows
+Edges = tuple[Graph, str]  # an array of edges: the graph, and `NEIGHBOURS`, `WEIGHTS` or `BOTH`
+
+
+def place_graph(
+    library: Any, graph: Graph, pulls: bool, degree: bool, both: bool, *, weights: bool = True,
+    mapped: tuple[Edges, ...] = (),
+) -> OnDevice:  # fmt: skip
+    """The graph as it is; its transpose, degrees and joined lists only if they are needed.
+
+    Arrays of edges that are ``mapped`` stay in the host's memory.
+    """
+    rows = _arrays(library, graph, weights, mapped)
+    columns = _arrays(library, graph.transpose(), weights, mapped) if pulls else rows
     degrees = _degrees(library, graph) if degree else None
-    return OnDevice(rows, columns, degrees, _both(library, graph) if both else None)
+    return OnDevice(rows, columns, degrees, _both(library, graph, mapped) if both else None)
 
 
-def _arrays(library: Any, graph: Graph) -> tuple[Any, Any, Any]:
-    host = _on_host(graph)
-    return once(library, graph, ROWS, lambda: tuple(library.asarray(array) for array in host))
+def _arrays(
+    library: Any, graph: Graph, weights: bool = True, mapped: tuple[Edges, ...] = ()
+) -> tuple[Any, Any, Any]:
+    host = dict(zip(ROWS, _on_host(graph), strict=True))
+    if not weights:
+        host[WEIGHTS] = np.empty(0, np.int32)
+    starts, indices, values = (
+        _array(library, graph, what, array, _is_among(graph, what, mapped))
+        for what, array in host.items()
+    )
+    return starts, indices, values
+
+
+def _array(library: Any, graph: Graph, what: str, array: np.ndarray, is_mapped: bool) -> Any:
+    if array.size == 0:
+        return library.asarray(array)
+    if is_mapped and library is not np:
+        return once(library, graph, (MAPPED, what), lambda: map_array(array))
+    return once(library, graph, what, lambda: library.asarray(array))
+
+
+def _is_among(graph: Graph, what: str, mapped: tuple[Edges, ...]) -> bool:
+    return any(other is graph and name == what for other, name in mapped)
 
 
 def _on_host(graph: Graph) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -128,12 +177,32 @@ def _on_host(graph: Graph) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return _unsigned(graph._indptr), _unsigned(graph._indices), weights
 
 
-def _both(library: Any, graph: Graph) -> tuple[Any, Any, Any]:
-    def make() -> tuple[Any, ...]:
-        made = joined(_on_host(graph.transpose()), _on_host(graph))
-        return tuple(library.asarray(array) for array in made)
+def _both(library: Any, graph: Graph, mapped: tuple[Edges, ...] = ()) -> tuple[Any, Any, Any]:
+    is_mapped = _is_among(graph, BOTH, mapped) and library is not np
 
-    return once(library, graph, "both", make)
+    def make() -> tuple[Any, ...]:
+        starts, *edges = joined(_on_host(graph.transpose()), _on_host(graph))
+        place = map_array if is_mapped else library.asarray
+        return (library.asarray(starts), *map(place, edges))
+
+    return once(library, graph, (MAPPED, BOTH) if is_mapped else BOTH, make)
+
+
+def move_edges(graph: Graph, wanted: tuple[Edges, ...], mapped: tuple[Edges, ...]) -> None:
+    """Give up on the current GPU whatever of the wanted arrays is in the other place.
+
+    Launches know where arrays are, so they go too; what is gone is made again where it belongs.
+    """
+    ordinal, moved = device.current(), False
+    for owner, what in wanted:
+        wrong = what if _is_among(owner, what, mapped) else (MAPPED, what)
+        moved |= kept(owner).pop((wrong, ordinal), None) is not None
+    if moved:
+        turned = graph.__dict__.get("_transpose", graph)  # where there is one by now
+        for found in (kept(graph), kept(turned)):
+            for key in [key for key in found if key[0] == LAUNCH and key[1] == ordinal]:
+                del found[key]
+            found.pop((BY_DEGREE, ordinal), None)
 
 
 def _degrees(library: Any, graph: Graph) -> Any:
@@ -161,7 +230,7 @@ def place_by_degree(library: Any, graph: Graph) -> OnDevice:
     What a gather reads most often is then close together, a warp's lists are about equally long,
     and the longest come first.
     """
-    return once(library, graph, "by degree", lambda: _relabel(library, graph))
+    return once(library, graph, BY_DEGREE, lambda: _relabel(library, graph))
 
 
 def _relabel(library: Any, graph: Graph) -> OnDevice:

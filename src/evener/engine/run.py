@@ -84,7 +84,8 @@ def run(
     memory_limit
         The most memory that the run may take on each device, in bytes or as ``"4GiB"``; several
         devices may have a list of limits or a dict by their names. A run that is estimated to
-        need more is refused before it begins.
+        need more is refused before it begins; a GPU first leaves edges in the host's memory, and
+        reads them there.
     preallocate
         Not in this version; anything but the default is refused.
     **parameters
@@ -123,7 +124,8 @@ def run(
         parse_partitioner(partition, len(devices))  # now, not after a long start
     names = [str(one) for one in devices]
     limits = parse_limits(memory_limit, names)
-    if len(devices) == 1 and limits[0] is not None and hasattr(program, "declaration"):
+    alone = len(devices) == 1 and kinds != {"cuda"}  # a GPU looks itself what it has room for
+    if alone and limits[0] is not None and hasattr(program, "declaration"):
         needed = estimate_memory(program.declaration, graph, direction)
         require_within(program.declaration.name, needed, limits, names)
     began = time.perf_counter()
@@ -208,7 +210,8 @@ def _execute(
         from evener.engine.gpu import execute as execute_on_gpu
 
         try:
-            return execute_on_gpu(job, only.number or 0, direction, schedule, device_arrays)
+            limit = limits[0] if limits else None
+            return execute_on_gpu(job, only.number or 0, direction, schedule, device_arrays, limit)
         except NotLoweredError as error:
             if asked:
                 raise

@@ -125,11 +125,15 @@ def graph_of(at: Gpu, indptr: Any, indices: Any, weights: Any, *, directed: bool
     host = [None if array is None else at.fetch(array) for array in (indptr, indices, weights)]
     graph = Graph(*host, directed=directed)  # type: ignore[arg-type]
     there = at.library.empty(0, np.int32) if weights is None else weights
-    kept(graph)[ROWS, at.ordinal] = (_unsigned(indptr), _unsigned(indices), there)
+    arrays = (_unsigned(indptr), _unsigned(indices), there)
+    kept(graph).update(
+        {(what, at.ordinal): array for what, array in zip(ROWS, arrays, strict=True)}
+    )
     return graph
 
 
-ROWS = "graph"  # under this name, row starts, neighbours and weights, ids and starts unsigned
+STARTS, NEIGHBOURS, WEIGHTS = "row starts", "neighbours", "weights"
+ROWS = (STARTS, NEIGHBOURS, WEIGHTS)  # kept under these names, ids and starts unsigned
 
 
 def kept(graph: Graph) -> dict[Any, Any]:
