@@ -120,12 +120,13 @@ def workload_of(target: Target, graph: Graph) -> Workload:
 
 def _row(one: Placement) -> tuple[str, ...]:
     from evener.device.limits import format_bytes
+    from evener.engine.calibrate import EDGES_MAPPED
 
     def share(value: float | None) -> str:
         return "-" if value is None else f"{value:.3f}"
 
     return (
-        "+".join(one.devices),
+        "+".join(one.devices) + (EDGES_MAPPED if one.mapped else ""),
         one.partitioner or "-",
         share(one.alpha),
         share(one.alpha_min),

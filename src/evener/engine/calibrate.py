@@ -8,6 +8,7 @@ and, as far as a second or two allows, of the same size. What parts cost on a se
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import json
@@ -22,6 +23,7 @@ from evener.device import num_cores
 from evener.device.cache import load_bytes, save_bytes
 from evener.device.probe import list_devices
 from evener.engine.cost_model import Costs, Measured, fit
+from evener.engine.gpu_placement import edges_mapped
 from evener.engine.lower import pulls
 from evener.engine.partition_stats import measure_partition
 from evener.engine.partitioners import partition
@@ -32,6 +34,7 @@ from evener.graph.csr import Graph
 from evener.programs.program import Declaration
 from evener.versions import evener_version
 
+EDGES_MAPPED = ", edges mapped"  # after the name of a GPU that reads them from the host's memory
 _LARGEST = {"cpu": 18, "cuda": 20, "python": 8}  # scale of a graph that takes a second at most
 _LARGEST_OF_SETS = {"cpu": 18, "cuda": 20}  # below that GPUs and many cores mostly wait
 _SMALL = 7  # scale of the graph on which exchanges are counted
@@ -71,7 +74,7 @@ class Calibration:
 
     def rate(self, workload: Workload, device: str, like: Graph) -> float:
         """Edges a second of a program on one device, on graphs like this one."""
-        scale = _scale(like, _LARGEST[device.partition(":")[0]])
+        scale = _scale(like, _LARGEST[device.removesuffix(EDGES_MAPPED).partition(":")[0]])
         key = self._key(workload, device, like, scale)
         if key not in self._known:
             graph = _example(like, scale)
@@ -193,9 +196,11 @@ def _example(like: Graph, scale: int) -> Graph:
 
 
 def _run(workload: Workload, device: str, graph: Graph, **options: Any) -> Result:
-    with warnings.catch_warnings():
+    name = device.removesuffix(EDGES_MAPPED)
+    where = contextlib.nullcontext() if name == device else edges_mapped()
+    with warnings.catch_warnings(), where:
         warnings.simplefilter("ignore")  # of answers that have not converged
-        return workload.call(graph, int(np.argmax(graph.degrees)), device=device, **options)
+        return workload.call(graph, int(np.argmax(graph.degrees)), device=name, **options)
 
 
 def _seconds(workload: Workload, device: str, graph: Graph) -> float:

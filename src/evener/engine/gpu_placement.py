@@ -167,6 +167,14 @@ def bytes_there(graph: Graph, arrays: Sequence[EdgeArray], ordinal: int) -> int:
     return sum(_nbytes(one) for one in found)
 
 
+def bytes_of_graph(graph: Graph, ordinal: int) -> int:
+    """Bytes that a GPU has of a graph, of whatever programs have needed so far."""
+    sides = [graph.__dict__.get("_transpose"), graph]
+    found = [kept(one) for one in sides if one is not None]
+    names = (STARTS, NEIGHBOURS, WEIGHTS, BOTH, "degrees")
+    return sum(_nbytes(one.get((what, ordinal))) for one in found for what in names)
+
+
 def _nbytes(kept_one: Any) -> int:
     if kept_one is None:
         return 0

@@ -73,6 +73,23 @@ def estimate_memory(
     return [int(x) for x in lists + tables + fields + frontiers + boxes]
 
 
+def edge_bytes(declaration: Declaration, graph: Graph, direction: str = "auto") -> int:
+    """Bytes of the arrays of edges in `estimate_memory` for one device.
+
+    Examples
+    --------
+    >>> from evener import generate
+    >>> from evener.algorithms.bfs import BFS
+    >>> from evener.engine.memory import edge_bytes
+    >>> path = generate.path(1000)
+    >>> edge_bytes(BFS.declaration, path) == path.indices.nbytes
+    True
+    """
+    weights = graph._weights if declaration.uses_weights else None
+    nbytes = graph._indices.nbytes + (0 if weights is None else weights.nbytes)
+    return nbytes * (2 if graph.directed and pulls(declaration, direction) else 1)
+
+
 def measure_whole(graph: Graph, pulling: bool = False) -> PartitionStats:
     """The statistics of a graph in one part, without a look at its edges."""
     n, m = graph.num_vertices, graph.num_edges

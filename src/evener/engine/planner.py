@@ -21,10 +21,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from evener.device import available_memory, format_bytes, num_threads
-from evener.engine.calibrate import Calibration, Workload
+from evener.engine.calibrate import EDGES_MAPPED, Calibration, Workload
 from evener.engine.cost_model import Costs
 from evener.engine.lower import pulls
-from evener.engine.memory import estimate_memory
+from evener.engine.memory import edge_bytes, estimate_memory
 from evener.engine.partition_stats import PartitionStats, measure_partition
 from evener.engine.partitioners import PARTITIONERS, partition
 from evener.engine.run import Device
@@ -54,6 +54,7 @@ class Placement(NamedTuple):
     allowed: tuple[int, ...]
     compute_seconds: float
     communication_seconds: float
+    mapped: bool = False  # the edges are in the host's memory, which the GPU reads
 
     @property
     def seconds(self) -> float:
@@ -76,6 +77,8 @@ def plan(
     calibration: Calibration | None = None,
 ) -> list[Placement]:
     """Every placement on a set of devices: each device alone, and the set by each partitioner.
+
+    A GPU alone is there twice: with the edges on the card, and in the host's memory.
 
     Parameters
     ----------
@@ -106,7 +109,9 @@ def plan(
     ('python',)
     """
     model = _Model(graph, devices, workload, limits, calibration or Calibration())
-    found = [model.alone(p) for p in model.first_of_each_name()]
+    firsts = model.first_of_each_name()
+    found = [model.alone(p) for p in firsts]
+    found += [model.mapped(p) for p in firsts if devices[p].kind == "cuda"]
     if len(devices) > 1:
         chosen = _affordable(graph) if partitioners is None else partitioners
         found += [model.divided(name) for name in chosen]
@@ -195,6 +200,14 @@ class _Model:
             (self.names[p],), None, None, None, None, None, tuple(needed), (self.free[p],),
             seconds, 0.0,
         )  # fmt: skip
+
+    def mapped(self, p: int) -> Placement:
+        """All of the graph on one GPU, which reads the edges from the host's memory."""
+        declaration = self.traffic.declaration
+        needed = estimate_memory(declaration, self.graph)[0] - edge_bytes(declaration, self.graph)
+        name = f"{self.names[p]}{EDGES_MAPPED}"
+        seconds = self.graph.num_edges / self.calibration.rate(self.workload, name, self.graph)
+        return self.alone(p)._replace(memory=(needed,), compute_seconds=seconds, mapped=True)
 
     def divided(self, name: str, alpha: float | None = None) -> Placement:
         """The graph over the whole set: as said, or balanced as far as memory allows."""
@@ -336,6 +349,7 @@ def as_dict(one: Placement) -> dict[str, Any]:
     """A placement in plain numbers and lists."""
     return {
         "devices": list(one.devices),
+        "edges_mapped": one.mapped,
         "partitioner": one.partitioner,
         "alpha": one.alpha,
         "alpha_min": one.alpha_min,

@@ -18,7 +18,7 @@ from evener.engine.lower import NotLoweredError
 from evener.engine.memory import estimate_memory, parse_limits, require_within
 from evener.engine.partitioners import parse_partitioner
 from evener.engine.result import Result
-from evener.errors import DeviceError, EvenerError
+from evener.errors import DeviceError, EvenerError, MemoryBudgetError
 from evener.graph.csr import Graph
 from evener.operators.policies import Policy, policy_of
 from evener.programs.program import Program
@@ -124,6 +124,12 @@ def run(
         parse_partitioner(partition, len(devices))  # now, not after a long start
     names = [str(one) for one in devices]
     limits = parse_limits(memory_limit, names)
+    free = device == "auto" and schedule == "auto" and not device_arrays
+    if free and kinds == {"cuda"} and hasattr(program, "declaration"):
+        larger = _place_larger(program, graph, parameters, memory_limit, limits[0], direction)
+        if larger is not None:
+            devices, partition, limits, why = larger
+            kinds, names = {one.kind for one in devices}, [str(one) for one in devices]
     alone = len(devices) == 1 and kinds != {"cuda"}  # a GPU looks itself what it has room for
     if alone and limits[0] is not None and hasattr(program, "declaration"):
         needed = estimate_memory(program.declaration, graph, direction)
@@ -152,6 +158,19 @@ def run(
     return Result._of(job, [place, *reasons])
 
 
+def _place_larger(
+    program: type[Program], graph: Graph, parameters: dict[str, Any], memory_limit: Any,
+    limit: int | None, direction: str,
+) -> Any:  # fmt: skip
+    """Where to run what the GPU has no room for, if nobody has named a device."""
+    if os.environ.get("EVENER_DEVICE", "") not in ("", "auto"):
+        return None
+    from evener.engine.auto import limits_of_both, place_larger
+
+    limits = limits_of_both(memory_limit, limit)
+    return place_larger(program, graph, parameters, limits, direction=direction)
+
+
 def _execute(
     job: Job,
     devices: list[Device],
@@ -176,7 +195,18 @@ def _execute(
         given = iter(cores_of([one for one in devices if one.kind == "cpu"]))
         cores = [next(given) if one.kind == "cpu" else 0 for one in devices]
         cards = [None if one.kind == "cpu" else one.number or 0 for one in devices]
-        return run_hybrid(job, cores, cards, partition, direction, schedule, policy, limits)
+        try:
+            return run_hybrid(job, cores, cards, partition, direction, schedule, policy, limits)
+        except (NotLoweredError, MemoryBudgetError) as error:
+            if asked:
+                raise
+            p = [one.kind for one in devices].index("cuda")
+            job.stats["device"] = str(devices[p])
+            del job.stats["threads"]
+            then = _execute(
+                job, [devices[p]], "auto", direction, limits=[limits[p]], asked=False
+            )  # fmt: skip
+            return [f"{error} So it ran on the GPU alone.", *then]
     if len(devices) > 1 and kinds == {"cpu"}:
         from evener.engine.native_parts import run_parts
 
