@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import json
 
 import numpy as np
 import pytest
@@ -18,7 +19,9 @@ from cases import (
 )  # fmt: skip
 
 import evener as ev
+from evener.cli import main
 from evener.device.mapped import mapped_bytes
+from evener.engine.calibrate import EDGES_MAPPED, Calibration
 from evener.engine.gpu_memory import MAPPED
 from evener.engine.gpu_placement import edges_mapped
 from evener.graph.gpu import NEIGHBOURS, kept
@@ -196,3 +199,31 @@ def test_too_little_memory_of_the_host(kron, monkeypatch, tmp_path):
         ev.bfs(graph, graph.labels[0], device="cuda")
     assert mapped_bytes() == before
     assert not graph.__dict__.get("_on_gpus")
+
+
+def test_auto_runs_what_does_not_fit(kron, monkeypatch):
+    class Rates(Calibration):
+        def rate(self, workload, device, like):
+            return 1e9 if device.endswith(EDGES_MAPPED) else 1e6
+
+    monkeypatch.delenv("EVENER_DEVICE", raising=False)
+    monkeypatch.setattr("evener.engine.planner.Calibration", Rates)
+    graph = fresh(kron)
+    least, _ = with_least(lambda **options: ev.bfs(graph, 0, **options))
+    result = ev.bfs(graph, 0, memory_limit={"cuda": least})
+    assert result.stats["device"] == "cuda"
+    assert result.stats["mapped_bytes"] == graph.indices.nbytes
+    assert "the planner predicts" in result.explain()
+    np.testing.assert_array_equal(result.depth, ev.bfs(graph, 0, device="cpu").depth)
+    assert ev.bfs(graph, 0).stats["mapped_bytes"] == 0
+
+
+def test_a_plan_shows_edges_in_both_places(capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("EVENER_CACHE", str(tmp_path))
+    assert main(["plan", "rmat:scale=16,seed=1", "--device", "cuda", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["placements"]
+    assert [row["edges_mapped"] for row in rows] == [False, True]
+    assert rows[0]["seconds"] < rows[1]["seconds"]
+    assert rows[0]["memory_bytes"] > rows[1]["memory_bytes"]
+    assert main(["plan", "rmat:scale=16,seed=1", "--device", "cuda"]) == 0
+    assert "cuda, edges mapped" in capsys.readouterr().out
