@@ -26,7 +26,7 @@ _ENGINE = {
         "auto (default), python, cpu, cpu:4, cuda, or a set: cpu+cpu, cpu+cuda",
     ),
     "partition": ("P", "how a set divides the vertices: random, static, high, low, metis, …"),
-    "memory_limit": ("L", "refuse a run that needs more: 4GiB, or by device: cpu=4GiB,cuda:0=2GiB"),
+    "memory_limit": ("L", "the most a run may take: 4GiB, or by device: cpu=4GiB,cuda:0=2GiB"),
     "exchange": ("X", "how parts tell each other of changes: refined"),
     "direction": ("WAY", "push along out-edges, pull along in-edges, or auto (default)"),
     "schedule": ("S", "how edges are dealt out to threads: auto"),
