@@ -226,7 +226,8 @@ def betweenness(
     chosen = _choose(graph, sources, seed)
     general, of_sources = _scales(graph, None if sources is None else len(chosen), normalized)
     program = DirectedBetweenness if graph.directed else Betweenness
-    copies = side_by_side(device, graph, len(chosen))
+    is_limited = options.get("memory_limit") is not None  # copies would take more
+    copies = 1 if is_limited else side_by_side(device, graph, len(chosen))
     result = run(
         program, copies_of(graph, copies), sources=chosen, copies=copies, scale=general,
         scale_of_sources=of_sources, device=device, **options,

@@ -220,8 +220,9 @@ def is_skewed(graph: Graph) -> bool:
 
 
 def bytes_to_relabel(graph: Graph) -> int:
-    """What relabelling needs at most, besides the graph."""
-    return _BYTES_TO_RELABEL * graph.num_edges
+    """What relabelling needs at most, besides the neighbours."""
+    weights = 0 if graph._weights is None else graph._weights.nbytes
+    return _BYTES_TO_RELABEL * graph.num_edges + weights
 
 
 def place_by_degree(library: Any, graph: Graph) -> OnDevice:
