@@ -86,8 +86,13 @@ def test_a_limit_maps_edges(algorithm, kron):
     call, fields = ALGORITHMS[algorithm]
     want = run(algorithm, graph, device="cpu")
     before = mapped_bytes()
-    limit, result = with_least(lambda **options: call(graph, **options))
-    assert_same({f: np.asarray(getattr(result, f)) for f in fields}, want, algorithm)
+
+    def complete(**options):  # parents of SSSP are found by a program of their own, when asked for
+        result = call(graph, **options)
+        return result, {field: np.asarray(getattr(result, field)) for field in fields}
+
+    limit, (result, have) = with_least(complete)
+    assert_same(have, want, algorithm)
     assert result.stats["mapped_bytes"] >= graph.indices.nbytes
     assert result.stats["device_bytes"] < limit + (4 << 20)  # what does not grow is not counted
     assert mapped_bytes() - before >= graph.indices.nbytes
@@ -218,7 +223,7 @@ def test_auto_runs_what_does_not_fit(kron, monkeypatch):
 
 
 def test_a_plan_shows_edges_in_both_places(capsys):
-    words = ["plan", "rmat:scale=16,seed=1", "--device", "cuda"]
+    words = ["plan", "rmat:scale=16,seed=1", "--device", "cuda", "--program", "pagerank"]
     assert main([*words, "--json", "--measure"]) == 0
     rows = json.loads(capsys.readouterr().out)["placements"]
     assert [row["edges_mapped"] for row in rows] == [False, True]
