@@ -19,11 +19,13 @@ from evener.engine.calibrate import EDGES_MAPPED
 from evener.engine.gpu_memory import BOTH, BY_DEGREE, LAUNCH, MAPPED
 from evener.engine.gpu_placement import choose_mapped, edge_arrays, edges_mapped, place_edges
 from evener.engine.job import set_up
+from evener.engine.lower import NotLoweredError
 from evener.engine.memory import edge_bytes, estimate_memory
 from evener.engine.planner import as_dict, choose, plan
 from evener.engine.run import Device
 from evener.errors import MemoryBudgetError
 from evener.graph.gpu import NEIGHBOURS, STARTS, WEIGHTS, kept
+from evener.operators.policies import policy_of
 from shared_programs import Around
 from test_planner import SEARCH, Given
 
@@ -355,3 +357,26 @@ def test_a_run_goes_where_auto_says(kron, monkeypatch):
     assert result.stats["device"] == "cpu:1+cpu:1"
     assert "it is said" in result.explain()
     np.testing.assert_array_equal(result.depth, ev.bfs(kron, 0, device="cpu").depth)
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_what_both_together_cannot_do_is_left_to_the_gpu(kron, asked, monkeypatch):
+    def refuse(job, *_):
+        job.stats["threads"] = [1, 0]
+        raise NotLoweredError("BFS has something.")
+
+    given = []
+    monkeypatch.setattr("evener.engine.hybrid.run_hybrid", refuse)
+    monkeypatch.setattr(gpu, "execute", lambda job, *rest: given.append(rest) or ["It ran."])
+    job = job_of(BFS, kron, source=0)
+    arguments = (job, [Device("cpu", 1), Device("cuda")], "high", "auto")
+    options = {"limits": [None, 99], "policy": policy_of("refined"), "asked": asked}
+    if asked:
+        with pytest.raises(NotLoweredError):
+            run_module._execute(*arguments, **options)
+        return
+    told = run_module._execute(*arguments, **options)
+    assert told == ["BFS has something. So it ran on the GPU alone.", "It ran."]
+    assert given == [(0, "auto", "auto", False, 99)]
+    assert job.stats["device"] == "cuda"
+    assert "threads" not in job.stats

@@ -202,7 +202,7 @@ def _execute(
                 raise
             p = [one.kind for one in devices].index("cuda")
             job.stats["device"] = str(devices[p])
-            del job.stats["threads"]
+            job.stats.pop("threads", None)
             then = _execute(
                 job, [devices[p]], "auto", direction, limits=[limits[p]], asked=False
             )  # fmt: skip
