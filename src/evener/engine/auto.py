@@ -62,7 +62,10 @@ def place_larger(
     with gpu.on(0):
         allowed = gpu.free_memory() + bytes_of_graph(graph, 0)
     allowed = allowed if limit is None else min(allowed, limit)
-    needed = estimate_memory(program.declaration, graph, direction)[0]
+    estimated = ("needed", program, direction)  # kept too: a short run would feel it
+    if estimated not in kept(graph):
+        kept(graph)[estimated] = estimate_memory(program.declaration, graph, direction)[0]
+    needed = kept(graph)[estimated]
     if needed <= allowed:
         return None
     key = ("auto", program, limits)

@@ -194,7 +194,8 @@ def _checked(job: Job, placed: Placed) -> Placed:
             array = owner._weights if what == WEIGHTS else owner._indices
             assert array is not None
             needed += bytes_to_map(array)
-    require_memory(needed, f"Running {job.declaration.name} with edges in the host's memory")
+    if needed:
+        require_memory(needed, f"Running {job.declaration.name} with edges in the host's memory")
     return placed
 
 
