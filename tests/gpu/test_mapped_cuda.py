@@ -26,6 +26,7 @@ from evener.engine.gpu_memory import MAPPED
 from evener.engine.gpu_placement import edges_mapped
 from evener.graph.gpu import NEIGHBOURS, kept
 from shared_programs import parameters_for
+from test_native_loops import Bounded
 
 
 def fresh(graph):
@@ -69,7 +70,7 @@ def test_equals_the_cpu(algorithm):
 def test_stages_and_loops(program):
     for seed in (1, 2, 3, 5):
         graph = random_graph(seed)
-        given = parameters_for(program, graph)
+        given = parameters_for(program, graph) | ({"delta": 1.0} if program is Bounded else {})
         want = ev.run(program, graph, device="cpu", **given)
         with edges_mapped():
             have = ev.run(program, graph, device="cuda", **given)
