@@ -15,7 +15,7 @@ from evener.algorithms.sssp import SSSP
 from evener.device import mapped
 from evener.engine import auto, gpu, gpu_memory, gpu_placement
 from evener.engine import run as run_module
-from evener.engine.calibrate import EDGES_MAPPED
+from evener.engine.calibrate import EDGES_MAPPED, Calibration
 from evener.engine.gpu_memory import BOTH, BY_DEGREE, LAUNCH, MAPPED
 from evener.engine.gpu_placement import choose_mapped, edge_arrays, edges_mapped, place_edges
 from evener.engine.job import set_up
@@ -380,3 +380,9 @@ def test_what_both_together_cannot_do_is_left_to_the_gpu(kron, asked, monkeypatc
     assert given == [(0, "auto", "auto", False, 99)]
     assert job.stats["device"] == "cuda"
     assert "threads" not in job.stats
+
+
+def test_auto_runs_no_sets_to_calibrate(kron, tmp_path, monkeypatch):
+    monkeypatch.setenv("EVENER_CACHE", str(tmp_path))
+    calibration = Calibration(sets=False)
+    assert calibration.costs(SEARCH, ["cpu:1", "cpu:1"], kron, np.ones(2)) is None

@@ -95,7 +95,7 @@ def _best(
     try:
         found = plan(
             graph, devices, Workload(d.name, call), partitioners=[PARTITIONER],
-            limits=limits, calibration=calibration,
+            limits=limits, calibration=calibration or Calibration(sets=False),
         )  # fmt: skip
         return choose(found)
     except EvenerError:

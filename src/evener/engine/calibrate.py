@@ -63,10 +63,12 @@ class Traffic(NamedTuple):
 class Calibration:
     """Rates of this machine: looked up, or measured when first asked for.
 
-    With ``again`` what was measured before is forgotten.
+    With ``again`` what was measured before is forgotten; without ``sets`` no device sets are run,
+    whose kernels compile for long.
     """
 
-    def __init__(self, *, again: bool = False) -> None:
+    def __init__(self, *, again: bool = False, sets: bool = True) -> None:
+        self._sets = sets
         self._name = f"rates-{_machine()}.json"
         kept = None if again else load_bytes(self._name)
         self._known: dict[str, Any] = json.loads(kept or b"{}")
@@ -84,13 +86,15 @@ class Calibration:
     def costs(
         self, workload: Workload, names: Sequence[str], like: Graph, rates: np.ndarray
     ) -> Costs | None:
-        """What parts of graphs like this cost on a set of devices; None if it cannot run the set.
+        """What parts of graphs like this cost on a set of devices; None if it does not run the set.
 
         ``rates`` are the edges a second of each device.
         """
         scale = _scale(like, max(_LARGEST_OF_SETS[name.partition(":")[0]] for name in names))
         key = self._key(workload, "+".join(names), like, scale)
         if key not in self._known:
+            if not self._sets:
+                return None
             pulled = pulls(self.traffic(workload).declaration, "auto")
             try:
                 runs = _timed_runs(workload, names, like, scale, rates, pulled)
