@@ -119,6 +119,14 @@ class Texts:
         lines += ["found = 0", "for i in range(last - first):", f"    found += {tests}"]
         return _function("differ(values, olds, first, last, at)", [*lines, "return found"])
 
+    def keep(self) -> str:
+        """``keep(values, olds, first, last)``: remember the elements that all parts share."""
+        lines = []
+        for i in range(len(self.fields)):
+            lines.append(f"mine_{i}, old_{i} = values[{i}][first:last], olds[{i}][first:last]")
+            lines += ["for i in range(last - first):", f"    old_{i}[i] = mine_{i}[i]"]
+        return _function("keep(values, olds, first, last)", lines)
+
     def unite(self, followers: tuple[str, ...], dtypes: dict[str, np.dtype]) -> str:
         """``merge(values, olds, first, last, length, parts)``: one value for all copies.
 

@@ -53,6 +53,7 @@ class Exchanges(_Writer):
     fault: tuple[int, int] | None = None
 
     hub = False
+    far_is_global = False  # whether neighbour lists hold global numbers
     bits: int  # of a word of the bits of a frontier
 
     def plan_exchanges(self, job: Job, measure: Any, hub: bool) -> None:
@@ -70,7 +71,7 @@ class Exchanges(_Writer):
         self.functions: dict[str, str] = {}  # names by text
         self.names["measure"] = measure
         for name, functor in self.d.functors.items():
-            function = globalized(self.d, name)
+            function = globalized(self.d, name, self.far_is_global)
             if function is not functor.function:
                 found = compiled(function, allocates=False)
                 self.names[f"f_{name}"] = self.names[f"alone_{name}"] = found

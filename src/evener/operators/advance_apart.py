@@ -68,6 +68,7 @@ def push_apart(
     size = current.info[SIZE]
     held, waiting = 0, 0
     calls = np.int64(0)
+    exact = team.threads > 1  # one alone cannot be overtaken
     amount = grain(team, size)
     first = claim(team.sync, amount)
     while first < size:
@@ -79,7 +80,7 @@ def push_apart(
             calls += np.int64(stop - e)
             while e < stop:
                 v = out.indices[e]
-                if where(v, s) and f(u, v, e, s) and is_new(marks, v, stamp, True):
+                if where(v, s) and f(u, v, e, s) and is_new(marks, v, stamp, exact):
                     if v < owned:
                         held = append(team, held, following, v)
                     elif boxes:
