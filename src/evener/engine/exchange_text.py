@@ -43,6 +43,17 @@ class Texts:
         lines += [f"{self.value(name, 'slot')} = 0" for name in sorted(self.zeroed)]
         return _function("copy(values, olds, slot, g, home)", [*lines, "return new"])
 
+    def give(self, broadcast: tuple[str, ...], careful: bool) -> str:
+        """``give(values, inside, slot, home)``: a ghost takes the values of its owner.
+
+        Only those ``inside`` the frontier are asked for, but a processor that cannot foresee which
+        they are loses more time at each than it takes to copy. ``careful``: others have none.
+        """
+        lines = [f"{self.value(name, 'slot')} = {self.value(name, 'home')}" for name in broadcast]
+        if careful and lines:
+            lines = ["if inside:", *_indent(lines)]
+        return _function("give(values, inside, slot, home)", lines or ["pass"])
+
     def pack(self, names: tuple[str, ...]) -> str:
         """``pack(values, boxes, slot, at)``: values of a slot for another machine."""
         lines = [f"boxes[{i}][at] = {self.value(name, 'slot')}" for i, name in enumerate(names)]

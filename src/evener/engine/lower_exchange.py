@@ -136,19 +136,24 @@ class Exchanges(_Writer):
         if not names and members is None:
             return
         texts = self.texts(plan, names)
-        copy = self.function(texts.copy(plan.broadcast))
         values, olds = f"({self.arrays(names)}0)", f"({self.shadows(texts.shadowed)}0)"
         width = self.width(plan.broadcast)
         if members is None:
             if self.hub and plan.broadcast:
                 shadow = self.function(texts.shadow(plan.broadcast))
                 self.carry("carry_owned", texts, plan.broadcast, values, olds, before=shadow)
+            copy = self.function(texts.copy(plan.broadcast))
             self.talk(f"broadcast(team, world, {copy}, {values}, {olds}, {width})")
         else:
             self.talk(f"mark_members(team, world, {members}, present)")
             if self.hub:
                 self.carry("carry_members", texts, plan.broadcast, values)
-            self.talk(f"spread(team, world, present, {copy}, {values}, {olds}, {width})")
+            given = self.given_to_members(texts, plan, values, olds)
+            self.talk(f"spread(team, world, present, {given}, {width})")
+
+    def given_to_members(self, texts: Texts, plan: Plan, values: str, olds: str) -> str:
+        """How ghosts of members get the values of their owners: function and arrays."""
+        return f"{self.function(texts.copy(plan.broadcast))}, {values}, {olds}"
 
     def carry(
         self, operator: str, texts: Texts, names: Any, values: str, *more: str, before: str = "",

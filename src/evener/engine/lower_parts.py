@@ -111,6 +111,10 @@ class _PartsWriter(Exchanges):
         self.put("if thread == 0: rows[0, 0] = cycles() - began")
         return "why_stop(world, 1 - turn)" if self.hub else "world.sync[STOP]"
 
+    def given_to_members(self, texts: Texts, plan: Plan, values: str, olds: str) -> str:
+        """As the operator takes it; only of parts elsewhere values may be missing."""
+        return f"{self.function(texts.give(plan.broadcast, self.hub))}, {values}"
+
     # ---- replicated fields ----------------------------------------------------------------
 
     def before(self, stage: Stage) -> None:

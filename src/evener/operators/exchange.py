@@ -40,7 +40,6 @@ from evener.operators.frontier import (
     SIZE,
     append,
     flush,
-    has_bit,
     member,
     set_bit,
 )
@@ -321,8 +320,11 @@ def mark_members(team, world, current, members):
 
 
 @compiled(allocates=False)
-def spread(team, world, members, copy, values, olds, width):
-    """Let ghosts stand for owners that are members, and give those the values of their owners."""
+def spread(team, world, members, give, values, width):
+    """Let ghosts stand for owners that are members, and give those the values of their owners.
+
+    ``give(values, inside, slot, home)`` may give them to the others too.
+    """
     meet(world)
     me = world.part
     slots = world.bases[me] + world.owned[me] - world.ghosts[me, 0]
@@ -337,12 +339,12 @@ def spread(team, world, members, copy, values, olds, width):
             for i in range(max(64 * w, low), min(64 * w + 64, high)):
                 g = np.uint64(i - places)
                 home = np.uint64(world.home[g])
-                if has_bit(world.bits, home + theirs):
-                    copy(values, olds, np.uint64(slots + i - places), g, home)
-                    word |= _U1 << (np.uint64(i) & _U63)
-                    changed += 1
-            if word != 0:
-                members[w] |= word
+                at = home + theirs
+                inside = (world.bits[at >> _U6] >> (at & _U63)) & _U1
+                give(values, inside != 0, np.uint64(slots + i - places), home)
+                word |= inside << (np.uint64(i) & _U63)
+                changed += np.int64(inside)
+            members[w] |= word
         if changed > 0:
             atomic.add(world.counts, me * world.parts + q, changed)
         barrier(team.sync, team.threads)  # the next part may begin within the same word
