@@ -178,10 +178,9 @@ def test_in_full(program, devices):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize("name", ALGORITHMS)
-def test_algorithms_beside_interpreted(name, directed):
-    graph, algorithm = small(directed), ALGORITHMS[name]
+def test_algorithms_beside_interpreted(name):
+    graph, algorithm = small(directed=list(ALGORITHMS).index(name) % 2 == 1), ALGORITHMS[name]
     expected = algorithm(graph, device="cpu:1")
     for devices in MIXED:
         found = algorithm(graph, device=devices)
@@ -336,7 +335,7 @@ def test_thousands_of_runs_end():
         for program in (Search, Nearest)
     }
     sets = ["cpu:1+cpu:1", "cpu:2+cpu:1", "cpu:1+cpu:1+cpu:1", "+".join(["cpu:1"] * 5)]
-    for i in range(3000):
+    for i in range(2000):
         program = (Search, Nearest)[i // 4 % 2]
         have = ev.run(
             program, graph, source=1, device=sets[i % 4], partition=f"random:seed={i % 7}",
