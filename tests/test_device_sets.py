@@ -19,7 +19,7 @@ from evener.engine.partitioners import PARTITIONERS
 from evener.errors import DeviceError, MemoryBudgetError, ProgramError
 from evener.operators.policies import EVERY, NAMES
 from graphs import DEGENERATE
-from shared_programs import Around, Neighbours, Outwards, Spread, parameters_for, programs
+from shared_programs import Around, Echoes, Neighbours, Outwards, Spread, parameters_for, programs
 from test_grid_simulated import suits
 from test_interpret import (
     Gathered,
@@ -45,7 +45,8 @@ EXAMPLES = list(programs())
 # All stages, in few programs: a set with `python` compiles every stage by itself.
 STAGES = [Search, Nearest, Paths, Gathered, OnEdges, Reset]
 LOOPS = [
-    Neighbours, Outwards, Around, Spread, Everything, Bounded, EdgesThroughout, Nested, OverEdges,
+    Neighbours, Outwards, Around, Spread, Echoes, Everything, Bounded, EdgesThroughout, Nested,
+    OverEdges,
 ]  # fmt: skip
 SETS = ["cpu:1+cpu:1", "cpu:1+cpu:1+cpu:1", "python+python"]
 MIXED = ["cpu:2+python", "python+cpu:1+cpu:1"]
