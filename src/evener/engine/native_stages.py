@@ -82,8 +82,9 @@ class CompiledPart(Part):
             _fill((fronts[0], fronts[2]), frontier)
         partials, found = self.partials(), np.zeros(1 + self.threads, np.int64)
         worker, totals = self.worker(stage, pull)
-        self.call(
-            worker, self.graph, tuple(self.holding.fields.values()), tuple(self.job.params.values()),
+        self.run_kernel(
+            worker, self.graph,
+            tuple(self.holding.fields.values()), tuple(self.job.params.values()),
             (*self.job.scalars.values(), 0), self.told(), fronts, np.zeros(self.held, np.uint8),
             np.empty((self.threads, BUFFER), self.ids), partials,
             tuple(np.empty(len(self.vertices), dtype) for dtype in totals) or (np.empty(0),),
@@ -98,7 +99,7 @@ class CompiledPart(Part):
             outcome.frontier = _members(*fronts[3:])
         return outcome
 
-    def call(self, worker: Compiled, *arguments: Any) -> None:
+    def run_kernel(self, worker: Compiled, *arguments: Any) -> None:
         """Have a kernel run by the threads of this part, compiled if it was not."""
         if not worker.find_for(0, self.threads, new_sync(), *arguments):
             began = time.perf_counter()
