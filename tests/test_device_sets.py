@@ -45,7 +45,7 @@ OWN = [
 ]  # fmt: skip
 EXAMPLES = list(programs())
 # All stages, in few programs: a set with `python` compiles every stage by itself.
-STAGES = [Search, Nearest, Paths, Gathered, OnEdges, Reset]
+STAGES = [Search, Nearest, Paths, Neighbours, OnEdges, Reset]
 LOOPS = [
     Neighbours, Outwards, Around, Spread, Echoes, Everything, Bounded, EdgesThroughout, Nested,
     OverEdges,
