@@ -210,15 +210,16 @@ class Card:
         self.owned = [parts.parts[p].owned for p in local]
         self.ghosts = [parts.parts[p].held - parts.parts[p].owned for p in local]
         self.blocks = list(self.launch.blocks.values())
+        self.copies = 1 if plan.lowered.shares else len(parts.parts)  # of replicated fields
 
     @property
     def nbytes(self) -> int:
         """Bytes that a run takes besides the lists of the parts."""
-        n, k, slots = self.job.graph.num_vertices, len(self.parts.parts), int(self.parts.bases[-1])
+        n, slots = self.job.graph.num_vertices, int(self.parts.bases[-1])
         found = sum(self.launch.layout.sizes.values())
         for name, field in self.job.fields.items():
             replicated = self.job.declaration.fields[name].replicated
-            found += (k * n if replicated else slots) * field.dtype.itemsize
+            found += (self.copies * n if replicated else slots) * field.dtype.itemsize
         return found + sum(self.owned) * self.job.graph._indices.dtype.itemsize
 
     def start(self) -> None:
@@ -228,7 +229,7 @@ class Card:
         _require(job, self.nbytes)
         memory = {region: device.allocate(max(1, size)) for region, size in sizes.items()}
         device.clear(memory["cleared"].ptr, sizes["cleared"])
-        self.fields = spread_fields(library, job, self.at, len(self.parts.parts))
+        self.fields = spread_fields(library, job, self.at, self.copies)
         n = job.graph.num_vertices
         given = {f"field {name}": field for name, field in self.fields.items()}
         given |= {f"old {name}": self.fields[name][:n].copy() for name in self.plan.united}

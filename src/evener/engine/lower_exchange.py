@@ -43,6 +43,7 @@ class PartsKernel(Kernel):
     shadowed: list[str]
     united: list[str]
     carried: list[str]  # fields that travel to other machines, by ghosts
+    shares: bool = False  # whether all parts have replicated fields in common
     fuses: bool = False  # whether there are buckets that are fused
 
 
@@ -189,6 +190,10 @@ class Exchanges(_Writer):
 
     def unite(self, plan: Plan) -> None:
         """Bring the copies of replicated fields to one value."""
+        if self.kernel.shares:
+            if plan.replicated:
+                self.talk("meet(world)")
+            return
         for leader, followers in plan.replicated.items():
             names = [leader, *followers]
             for name in names:
@@ -219,6 +224,8 @@ class Exchanges(_Writer):
 
     def before(self, stage: Stage) -> None:
         """What owners tell ghosts before a stage."""
+        if self.kernel.shares and self.needs.plan(stage, isinstance(stage, Gather)).replicated:
+            self.talk("meet(world)")  # others may still be reading what it writes
         if not isinstance(stage, Advance):
             self.broadcast(self.needs.plan(stage, isinstance(stage, Gather)))
 

@@ -50,6 +50,7 @@ class _GridPartsWriter(Exchanges, _GridWriter):
     ):
         super().__init__(job, direction, state, schedule, relabels=True)
         self.plan_exchanges(job, measure, hub)
+        self.kernel.shares = not hub and not any(map(self.is_in_two_steps, walk(self.d.loop)))
         self.all_places = 0  # a run whose record is full starts again: no part returns alone
         self.names.update(
             hub_shake=exchange.shake_hands if hub else exchange.stay_here,
@@ -154,6 +155,13 @@ class _GridPartsWriter(Exchanges, _GridWriter):
         for other in fusion.reductions(self.d, after)[:fused]:
             self.agree(other.into.name, other.op)
         return fused
+
+    def is_in_two_steps(self, stage: Stage) -> bool:
+        """Whether a stage first reads replicated fields and then writes them.
+
+        The grid of each part has a barrier in between, so parts cannot have them in common.
+        """
+        return isinstance(stage, Gather) and bool(self.needs.plan(stage, pull=True).replicated)
 
     # ---- loops ----------------------------------------------------------------------------
 
