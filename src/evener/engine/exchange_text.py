@@ -53,6 +53,21 @@ class Texts:
         lines = [f"{self.value(name, 'slot')} = boxes[{i}][at]" for i, name in enumerate(names)]
         return _function("unpack(values, boxes, slot, at)", lines or ["pass"])
 
+    def arrive(self, names: tuple[str, ...]) -> str:
+        """``arrive(values, olds, boxes, slot, g, at)``: as `copy`, from another machine."""
+        lines = ["new = False"]
+        for i, name in enumerate(names):
+            lines += [
+                f"x = boxes[{i}][at]",
+                f"if {self.value(name, 'slot')} != x:",
+                "    new = True",
+                f"    {self.value(name, 'slot')} = x",
+            ]
+            if name in self.shadowed:
+                lines.append(f"{self.old(name)} = x")
+        lines += [f"{self.value(name, 'slot')} = 0" for name in sorted(self.zeroed)]
+        return _function("arrive(values, olds, boxes, slot, g, at)", [*lines, "return new"])
+
     def shadow(self, names: tuple[str, ...]) -> str:
         """``shadow(values, olds, home, g)``: what a ghost elsewhere begins a stage with."""
         kept = [name for name in names if name in self.shadowed]

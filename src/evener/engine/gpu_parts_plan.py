@@ -174,15 +174,20 @@ def _to_hub(room_for: Any, at: PartsOnDevice, hub: HubMemory, k: int) -> tuple[A
 
     arrays = (
         named("machine_of", hub.machine_of), at.ghosts, room_for.cleared(1, np.int64),
-        room_for.cleared(2 * k * APART, np.int64), *each("words", hub[1:6]),
+        room_for.cleared(2 * k * APART, np.int64), *each("words", words_of(hub)),
     )  # fmt: skip
     return arrays, each("box", hub.boxes), each("copy", hub.copies), each("agreed", hub.agreed)
+
+
+def words_of(hub: HubMemory) -> tuple[np.ndarray, ...]:
+    """The arrays of the hub that are no boxes; a grid has its bits in words of 32."""
+    return (*hub[1:6], hub.bits.view(np.uint32))
 
 
 def hub_arrays(hub: HubMemory) -> dict[str, np.ndarray]:
     """The arrays of the hub by the names under which kernels know them."""
     found = {"hub machine_of": hub.machine_of}
-    kinds = {"words": hub[1:6], "box": hub.boxes, "copy": hub.copies, "agreed": hub.agreed}
+    kinds = {"words": words_of(hub), "box": hub.boxes, "copy": hub.copies, "agreed": hub.agreed}
     for name, arrays in kinds.items():
         found |= {f"hub {name} {i}": array for i, array in enumerate(arrays)}
     return found

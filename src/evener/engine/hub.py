@@ -22,6 +22,7 @@ class HubMemory(NamedTuple):
     far_sizes: np.ndarray
     box: np.ndarray
     marks: np.ndarray
+    bits: np.ndarray
     boxes: tuple[np.ndarray, ...]  # of each field that travels by ghosts
     copies: tuple[np.ndarray, ...]  # of each replicated field
     agreed: tuple[np.ndarray, ...]  # of each scalar
@@ -34,7 +35,7 @@ class HubMemory(NamedTuple):
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
-        arrays = [*self[1:6], *self.boxes, *self.copies, *self.agreed]
+        arrays = [*self[1:7], *self.boxes, *self.copies, *self.agreed]
         return sum(array.nbytes for array in arrays)
 
     def reset(self) -> None:
@@ -63,6 +64,7 @@ def new_hub(
         allocate(words, np.int64),
         allocate(2 * ghosts, ids),
         allocate(2 * ghosts, np.uint8),
+        allocate(2 * (ghosts // 64 + k * k + 1), np.uint64),
         tuple(allocate(2 * ghosts, dtypes[name]) for name in kernel.carried),
         tuple(allocate(2 * k * n, dtypes[name]) for name in kernel.united),
         tuple(

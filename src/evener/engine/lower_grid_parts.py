@@ -12,8 +12,9 @@ from evener.engine.lower_exchange import EXTRA, PLACE, Exchanges, PartsKernel
 from evener.engine.lower_grid import _PROLOGUE, POOLS, SIGNATURE, _GridWriter
 from evener.engine.lower_resume import MORE_ROOM
 from evener.engine.partitioned_exchange import Plan
-from evener.operators.grid import apart, buckets, exchange, frontier, nearest_apart
-from evener.programs.stages import Advance, Gather, Repeat, Stage
+from evener.operators.grid import apart, buckets, exchange, nearest_apart
+from evener.operators.grid import hub as hub_module
+from evener.programs.stages import Advance, Gather, Repeat, Stage, walk
 
 _EXCHANGE = (
     "World", "share_of", "meet", "census", "census_of_arcs", "why_stop", "ask_stop", "least",
@@ -43,7 +44,6 @@ def lower_grid_parts(
 
 class _GridPartsWriter(Exchanges, _GridWriter):
     signature = (*SIGNATURE, *EXTRA)
-    bits = 32
 
     def __init__(
         self, job: Job, direction: str, state: Any, schedule: str, measure: Any, hub: bool
@@ -54,8 +54,9 @@ class _GridPartsWriter(Exchanges, _GridWriter):
         self.all_places = 0  # a run whose record is full starts again: no part returns alone
         self.names.update(
             hub_shake=exchange.shake_hands if hub else exchange.stay_here,
-            hub_share=exchange.numbers_of, hub_has=frontier.has_bit,
-            hub_set=exchange.join, hub_boxed=exchange.box_size, hub_set_boxed=exchange.set_box_size,
+            hub_share=exchange.numbers_of, hub_count=exchange.count,
+            hub_boxed=exchange.box_size, hub_set_boxed=exchange.set_box_size,
+            carry_members=hub_module.carry_members,
         )  # fmt: skip
         self.names.update({name: getattr(exchange, name) for name in _EXCHANGE})
         self.names.update({name: getattr(apart, name) for name in _ADVANCE})

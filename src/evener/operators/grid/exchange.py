@@ -267,6 +267,8 @@ def broadcast(team, world, copy, values, olds, width):
     me = world.part
     slots = world.bases[me] + world.owned[me] - first_ghost(world, me, 0)
     for q in range(world.parts):
+        if is_far(world, q):
+            continue  # they have arrived
         first, last = first_ghost(world, me, q), first_ghost(world, me, q + 1)
         changed = np.int64(0)
         for g in range(first + team.thread, last, team.threads):
@@ -280,7 +282,7 @@ def broadcast(team, world, copy, values, olds, width):
 
 @compiled(allocates=False)
 def mark_members(team, world, current, members):
-    """Make bits of the frontier of this part; those of parts on other machines are cleared."""
+    """Make bits of the frontier of this part."""
     owned = world.owned[world.part]
     form = current.info[FORM]
     for w in range(team.thread, len(members), team.threads):
@@ -294,12 +296,6 @@ def mark_members(team, world, current, members):
         elif form == BITS and w < len(current.bits):
             word = current.bits[np.uint64(w)]
         members[np.uint64(w)] = word
-    if world.hub.machines > 1:
-        for p in range(world.parts):
-            if is_far(world, p):
-                last = world.words_from[p + 1]
-                for w in range(world.words_from[p] + team.thread, last, team.threads):
-                    world.bits[np.uint64(w)] = 0
     barrier(team.sync)
     if form == QUEUE:
         for i in range(team.thread, current.info[SIZE], team.threads):
@@ -316,6 +312,8 @@ def spread(team, world, members, copy, values, olds, width):
     first = first_ghost(world, me, 0)
     slots = world.bases[me] + owned - first
     for q in range(world.parts):
+        if is_far(world, q):
+            continue
         theirs = np.uint64(32 * world.words_from[q] - world.bases[q])
         low, high = first_ghost(world, me, q), first_ghost(world, me, q + 1)
         begin, stop = owned + low - first, owned + high - first
