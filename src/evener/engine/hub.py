@@ -50,9 +50,13 @@ class HubMemory(NamedTuple):
 
 def new_hub(
     allocate: Callable[[int, Any], np.ndarray], job: Job, parts: Parts, machine_of: list[int],
-    kernel: PartsKernel,
+    kernel: PartsKernel, boxes: Callable[[int, Any], Any] | None = None,
 ) -> HubMemory:  # fmt: skip
-    """A hub for the parts and for what a kernel exchanges; ``allocate(length, dtype)``."""
+    """A hub for the parts and for what a kernel exchanges; ``allocate(length, dtype)``.
+
+    What the host has no part in may be elsewhere: ``boxes(length, dtype)``.
+    """
+    boxes = boxes or allocate
     k, n, ghosts = len(parts.parts), job.graph.num_vertices, len(parts.home)
     ids = np.dtype(f"u{job.graph._indices.dtype.itemsize}")
     words = 2 * k * APART
@@ -62,11 +66,11 @@ def new_hub(
         allocate(FLAG_WORDS * (max(machine_of) + 2), np.int64),
         allocate(words, np.int64),
         allocate(words, np.int64),
-        allocate(2 * ghosts, ids),
-        allocate(2 * ghosts, np.uint8),
-        allocate(2 * (ghosts // 64 + k * k + 1), np.uint64),
-        tuple(allocate(2 * ghosts, dtypes[name]) for name in kernel.carried),
-        tuple(allocate(2 * k * n, dtypes[name]) for name in kernel.united),
+        boxes(2 * ghosts, ids),
+        boxes(2 * ghosts, np.uint8),
+        boxes(2 * (ghosts // 64 + k * k + 1), np.uint64),
+        tuple(boxes(2 * ghosts, dtypes[name]) for name in kernel.carried),
+        tuple(boxes(2 * k * n, dtypes[name]) for name in kernel.united),
         tuple(
             allocate(words, field_dtype(scalar.dtype, job.graph))
             for scalar in job.declaration.scalars.values()
