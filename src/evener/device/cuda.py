@@ -282,11 +282,19 @@ class GridKernel:
     def start(self, words: np.ndarray, blocks: int | None = None, stream: Any = None) -> None:
         """Start the kernel with arguments that `pack` packed, in the order of the stream."""
         stream = stream or library().cuda.get_current_stream()
+        self._launch(*self._ready(words, blocks or self.blocks, stream))
+
+    def _ready(self, words: np.ndarray, blocks: int, stream: Any) -> tuple[tuple[Any, ...], Any]:
+        """What the driver is given, and an array that it reads when it is called."""
         places = words.ctypes.data + words.itemsize * np.arange(len(words), dtype=np.uint64)
-        failed = _driver().cuLaunchCooperativeKernel(
-            ctypes.c_void_p(self._function.ptr), blocks or self.blocks, 1, 1, BLOCK, 1, 1, 0,
+        given = (
+            ctypes.c_void_p(self._function.ptr), blocks, 1, 1, BLOCK, 1, 1, 0,
             ctypes.c_void_p(stream.ptr), ctypes.c_void_p(places.ctypes.data),
         )  # fmt: skip
+        return given, places
+
+    def _launch(self, given: tuple[Any, ...], places: np.ndarray) -> None:
+        failed = _driver().cuLaunchCooperativeKernel(*given)
         if failed:
             raise DeviceError(f"the driver does not start the kernel: its error is {failed}.")
 
@@ -321,9 +329,11 @@ class GridKernel:
         start, stops = cuda.Event(), [cuda.Event() for _ in words]
         for stream in streams:
             stream.wait_event(ready)
+        calls = list(map(self._ready, words, blocks, streams))
         start.record(streams[0])
-        for one, count, stream, stop in zip(words, blocks, streams, stops, strict=True):
-            self.start(one, count, stream)
+        for given, places in calls:  # one after the other at once: the first waits for the last
+            self._launch(given, places)
+        for stream, stop in zip(streams, stops, strict=True):
             stop.record(stream)
         return Running(start, stops)
 

@@ -43,6 +43,24 @@ class Texts:
         lines += [f"{self.value(name, 'slot')} = 0" for name in sorted(self.zeroed)]
         return _function("copy(values, olds, slot, g, home)", [*lines, "return new"])
 
+    def peek(self, names: tuple[str, ...]) -> str:
+        """``peek(values, home)``: the values of an owner, to be looked at before they are needed.
+
+        With `place` it is `copy` in two steps, so that the values of several are under way.
+        """
+        found = "".join(f"{self.value(name, 'home')}, " for name in names)
+        return _function("peek(values, home)", [f"return ({found}0,)"])
+
+    def place(self, names: tuple[str, ...]) -> str:
+        """``place(values, olds, slot, g, found)``: a ghost takes what was found."""
+        lines = []
+        for i, name in enumerate(names):
+            lines.append(f"{self.value(name, 'slot')} = found[{i}]")
+            if name in self.shadowed:
+                lines.append(f"{self.old(name)} = found[{i}]")
+        lines += [f"{self.value(name, 'slot')} = 0" for name in sorted(self.zeroed)]
+        return _function("place(values, olds, slot, g, found)", lines or ["pass"])
+
     def pack(self, names: tuple[str, ...]) -> str:
         """``pack(values, boxes, slot, at)``: values of a slot for another machine."""
         lines = [f"boxes[{i}][at] = {self.value(name, 'slot')}" for i, name in enumerate(names)]

@@ -153,7 +153,12 @@ class Exchanges(_Writer):
             self.talk(f"mark_members(team, world, {members}, present)")
             if self.hub:
                 self.carry_on("carry_members", texts, plan, "", values, olds)
+            copy = self.copies_of_members(texts, plan)
             self.talk(f"spread(team, world, present, {copy}, {values}, {olds}, {width})")
+
+    def copies_of_members(self, texts: Texts, plan: Plan) -> str:
+        """The functions by which ghosts take the values of owners that are in a frontier."""
+        return self.function(texts.copy(plan.broadcast))
 
     def carry(
         self, operator: str, texts: Texts, names: Any, values: str, *more: str, far: str = "boxes"

@@ -6,6 +6,7 @@ from typing import Any, NoReturn
 
 from evener.device import warp
 from evener.engine import fusion
+from evener.engine.exchange_text import Texts
 from evener.engine.job import Job
 from evener.engine.lower import NotLoweredError
 from evener.engine.lower_exchange import EXTRA, PLACE, Exchanges, PartsKernel
@@ -156,6 +157,11 @@ class _GridPartsWriter(Exchanges, _GridWriter):
         for other in fusion.reductions(self.d, after)[:fused]:
             self.agree(other.into.name, other.op)
         return fused
+
+    def copies_of_members(self, texts: Texts, plan: Plan) -> str:
+        """Two functions, so that the values of several are under way."""
+        peek, place = self.function(texts.peek(plan.broadcast)), texts.place(plan.broadcast)
+        return f"{peek}, {self.function(place)}"
 
     def is_in_two_steps(self, stage: Stage) -> bool:
         """Whether a stage first reads replicated fields and then writes them.

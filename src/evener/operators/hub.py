@@ -21,6 +21,7 @@ from evener.device import atomic, compiled
 from evener.operators.frontier import has_bit
 
 APART = 8  # words of one part: a number, another, whether it is to stop
+GROUP = 256  # ghosts whose values are packed together
 FLAG_WORDS = 16  # between the flags of two machines, so that each has a cache line of its own
 
 _U1, _U63 = np.uint64(1), np.uint64(63)
@@ -118,7 +119,9 @@ def clear_far(team, world, copy, values, olds):
 def carry_members(team, world, members, pack, arrive, values, boxes, olds, half):
     """Carry which owners are in the frontier, a bit for each ghost, and the values of those.
 
-    A thread has whole words of bits. Ghosts that arrive join the ``members`` of this part.
+    Of each `GROUP` of ghosts the values that travel stand together, where its first would: a link
+    between devices is slow if what crosses it lies here and there. Ghosts that arrive join the
+    ``members`` of this part.
     """
     hub, me, shift = world.hub, world.part, half * world.hub.total
     mine = np.uint64(64 * world.words_from[me] - world.bases[me])
@@ -126,35 +129,48 @@ def carry_members(team, world, members, pack, arrive, values, boxes, olds, half)
         if is_far(world, p):
             low, high = first_of(world, p, me), first_of(world, p, me + 1)
             place = bits_of(world, p, me, half) // 64
-            first, last, step = hub.share(team, low // 64, (high + 63) // 64)
-            for w in range(first, last, step):
-                word = np.uint64(0)
-                for g in range(max(low, 64 * w), min(high, 64 * w + 64)):
-                    home = np.uint64(world.home[np.uint64(g)])
-                    if has_bit(world.bits, home + mine):
-                        word |= _U1 << (np.uint64(g) & _U63)
-                        pack(values, boxes, home, np.uint64(g + shift))
-                hub.bits[np.uint64(place + w)] = word
+            first, last, step = hub.share(team, low // GROUP, (high + GROUP - 1) // GROUP)
+            for group in range(first, last, step):
+                at = max(low, GROUP * group) + shift
+                for w in words_of(group, low, high):
+                    word = np.uint64(0)
+                    for g in range(max(low, 64 * w), min(high, 64 * w + 64)):
+                        home = np.uint64(world.home[np.uint64(g)])
+                        if has_bit(world.bits, home + mine):
+                            word |= _U1 << (np.uint64(g) & _U63)
+                            pack(values, boxes, home, np.uint64(at))
+                            at += 1
+                    hub.bits[np.uint64(place + w)] = word
     hub.shake(team, world, hub.sizes, hub.far_sizes, half)
     slots, numbers = slots_of(world, me), world.owned[me] - first_of(world, me, 0)
     for q in range(world.parts):
         if is_far(world, q):
             low, high = first_of(world, me, q), first_of(world, me, q + 1)
             place = bits_of(world, me, q, half) // 64
-            first, last, step = hub.share(team, low // 64, (high + 63) // 64)
+            first, last, step = hub.share(team, low // GROUP, (high + GROUP - 1) // GROUP)
             told = np.int64(0)
-            for w in range(first, last, step):
-                word = hub.bits[np.uint64(place + w)]
-                join_words(members, 64 * w + numbers, word)
-                g = 64 * w
-                while word != 0:
-                    if word & _U1:
-                        at = np.uint64(g + shift)
-                        arrive(values, olds, boxes, np.uint64(slots + g), np.uint64(g), at)
-                        told += 1
-                    word >>= _U1
-                    g += 1
+            for group in range(first, last, step):
+                begin = at = max(low, GROUP * group) + shift
+                for w in words_of(group, low, high):
+                    word = hub.bits[np.uint64(place + w)]
+                    join_words(members, 64 * w + numbers, word)
+                    g = np.uint64(64 * w)
+                    while word != 0:
+                        if word & _U1:
+                            slot = np.uint64(slots + np.int64(g))
+                            arrive(values, olds, boxes, slot, g, np.uint64(at))
+                            at += 1
+                        word >>= _U1
+                        g += _U1
+                told += at - begin
             hub.count(team, world.counts, me * world.parts + q, told)
+
+
+@compiled(allocates=False)
+def words_of(group, low, high):
+    """The words of 64 bits of a group that a link has."""
+    each = GROUP // 64
+    return range(max(each * group, low // 64), min(each * group + each, (high + 63) // 64))
 
 
 @compiled(allocates=False)

@@ -7,39 +7,37 @@ import numpy as np
 from evener.device import compiled
 from evener.device.warp import ballot, count_bits, set_bits, shuffle
 from evener.operators.grid.exchange import count
-from evener.operators.grid.frontier import has_bit
-from evener.operators.hub import bits_of, first_of, is_far, slots_of
+from evener.operators.grid.frontier import below, has_bit
+from evener.operators.hub import GROUP, bits_of, first_of, is_far, slots_of
 
-WORDS = 8  # of bits that a warp reads or writes at once: 32 bytes, what memory moves at least
+WORDS = GROUP // 32  # of bits, that a warp reads or writes at once
 
 _U1 = np.uint32(1)
 
 
 @compiled(allocates=False)
 def carry_members(team, world, members, pack, arrive, values, boxes, olds, half):
-    """Carry which owners are in the frontier, a bit for each ghost, and the values of those.
-
-    A warp has eight words of bits at a time. Ghosts that arrive join the ``members`` of this part.
-    """
+    """As `evener.operators.hub.carry_members`: a warp has a group of ghosts at a time."""
     hub, me, shift = world.hub, world.part, half * world.hub.total
     mine = np.uint64(32 * world.words_from[me] - world.bases[me])
     for p in range(world.parts):
         if is_far(world, p):
             low, high = first_of(world, p, me), first_of(world, p, me + 1)
             place = bits_of(world, p, me, half) // 32
-            w = low // 64 * 2 + WORDS * team.rank
+            w = low // GROUP * WORDS + WORDS * team.rank
             while 32 * w < high and low < high:
-                word = np.uint32(0)
+                word, at = np.uint32(0), max(low, 32 * w) + shift
                 for i in range(WORDS):
                     g = 32 * (w + i) + team.lane
                     home = np.uint64(world.home[np.uint64(min(max(g, low), high - 1))])
                     inside = low <= g < high and has_bit(world.bits, home + mine)
-                    if inside:
-                        pack(values, boxes, home, np.uint64(g + shift))
                     voted = ballot(inside)
+                    if inside:
+                        pack(values, boxes, home, np.uint64(at + below(team, voted)))
+                    at += count_bits(voted)
                     if team.lane == i:
                         word = voted
-                if team.lane < WORDS and 32 * (w + team.lane) < high:
+                if is_of_link(team, w, low, high):
                     hub.bits[np.uint64(place + w + team.lane)] = word
                 w += WORDS * team.warps
     hub.shake(team, world, hub.sizes, hub.far_sizes, half)
@@ -49,20 +47,34 @@ def carry_members(team, world, members, pack, arrive, values, boxes, olds, half)
             low, high = first_of(world, me, q), first_of(world, me, q + 1)
             place = bits_of(world, me, q, half) // 32
             told = np.int64(0)
-            w = low // 64 * 2 + WORDS * team.rank
+            w = low // GROUP * WORDS + WORDS * team.rank
             while 32 * w < high and low < high:
-                mine_of = np.uint32(0)
-                if team.lane < WORDS and 32 * (w + team.lane) < high:
-                    mine_of = hub.bits[np.uint64(place + w + team.lane)]
-                    join_words(members, 32 * (w + team.lane) + numbers, mine_of)
+                word, at = np.uint32(0), max(low, 32 * w) + shift
+                if is_of_link(team, w, low, high):
+                    word = hub.bits[np.uint64(place + w + team.lane)]
+                    join_words(members, 32 * (w + team.lane) + numbers, word)
+                told += count_bits(word)
                 for i in range(WORDS):
-                    g = 32 * (w + i) + team.lane
-                    if shuffle(mine_of, i) >> np.uint32(team.lane) & _U1 != 0:
-                        at = np.uint64(g + shift)
-                        arrive(values, olds, boxes, np.uint64(slots + g), np.uint64(g), at)
-                told += count_bits(mine_of)
+                    voted = shuffle(word, i)
+                    if voted >> np.uint32(team.lane) & _U1 != 0:
+                        g = 32 * (w + i) + team.lane
+                        arrive(
+                            values, olds, boxes, np.uint64(slots + g), np.uint64(g),
+                            np.uint64(at + below(team, voted)),
+                        )  # fmt: skip
+                    at += count_bits(voted)
                 w += WORDS * team.warps
             count(team, world.counts, me * world.parts + q, told)
+
+
+@compiled(allocates=False)
+def is_of_link(team, w, low, high):
+    """Whether this lane has one of the words of a group from ``w`` on, and a link has it.
+
+    A link has whole words of 64 bits, as other devices read them.
+    """
+    first = 32 * (w + team.lane)
+    return team.lane < WORDS and first >= low // 64 * 64 and first < (high + 63) // 64 * 64
 
 
 @compiled(allocates=False)
