@@ -154,14 +154,14 @@ def carry_members(team, world, members, pack, arrive, values, boxes, olds, half)
                 for w in words_of(group, low, high):
                     word = hub.bits[np.uint64(place + w)]
                     join_words(members, 64 * w + numbers, word)
-                    g = np.uint64(64 * w)
+                    g = 64 * w
                     while word != 0:
                         if word & _U1:
-                            slot = np.uint64(slots + np.int64(g))
-                            arrive(values, olds, boxes, slot, g, np.uint64(at))
+                            slot = np.uint64(slots + g)
+                            arrive(values, olds, boxes, slot, np.uint64(g), np.uint64(at))
                             at += 1
                         word >>= _U1
-                        g += _U1
+                        g += 1
                 told += at - begin
             hub.count(team, world.counts, me * world.parts + q, told)
 
