@@ -24,7 +24,7 @@ from evener.engine.exchange_text import BETTER
 from evener.engine.partitioned_exchange import Exchange, Plan
 from evener.programs.functors import Functor
 from evener.programs.program import Declaration
-from evener.programs.stages import Advance, Stage, walk
+from evener.programs.stages import Advance, Gather, Stage, walk
 
 ATOMICS = ("min", "max", "add", "cas", "exchange")
 RETURNS = {"min": ast.Gt, "max": ast.Lt}  # how the old value compares if the call changed it
@@ -53,6 +53,18 @@ class Needs:
             if isinstance(stage, Advance) and (found := self._stale(stage)) is not None
         }
         self.stale = {found.leader for found in self.stale_of.values()}
+
+    @property
+    def may_share(self) -> bool:
+        """Whether parts in one memory may work on one copy of the replicated fields.
+
+        They then see what the others write within a stage, as the threads of one device do. Only
+        totals of a gather must not see what is applied, which each part knows only of itself.
+        """
+        return not any(
+            isinstance(stage, Gather) and self.exchange.plan(stage, pull=True).replicated
+            for stage in walk(self.d.loop)
+        )
 
     def plan(self, stage: Stage, pull: bool) -> Plan:
         """What is exchanged before and after a stage."""

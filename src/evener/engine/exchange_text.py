@@ -61,6 +61,17 @@ class Texts:
         lines += [f"{self.value(name, 'slot')} = 0" for name in sorted(self.zeroed)]
         return _function("place(values, olds, slot, g, found)", lines or ["pass"])
 
+    def give(self, broadcast: tuple[str, ...], careful: bool) -> str:
+        """``give(values, inside, slot, home)``: a ghost takes the values of its owner.
+
+        Only those ``inside`` the frontier are asked for, but a processor that cannot foresee which
+        they are loses more time at each than it takes to copy. ``careful``: others have none.
+        """
+        lines = [f"{self.value(name, 'slot')} = {self.value(name, 'home')}" for name in broadcast]
+        if careful and lines:
+            lines = ["if inside:", *_indent(lines)]
+        return _function("give(values, inside, slot, home)", lines or ["pass"])
+
     def pack(self, names: tuple[str, ...]) -> str:
         """``pack(values, boxes, slot, at)``: values of a slot for another machine."""
         lines = [f"boxes[{i}][at] = {self.value(name, 'slot')}" for i, name in enumerate(names)]
@@ -151,6 +162,14 @@ class Texts:
         tests = " | ".join(f"(mine_{i}[i] != old_{i}[i])" for i in range(len(self.fields)))
         lines += ["found = 0", "for i in range(last - first):", f"    found += {tests}"]
         return _function("differ(values, olds, first, last, at)", [*lines, "return found"])
+
+    def keep(self) -> str:
+        """``keep(values, olds, first, last)``: remember the elements that all parts share."""
+        lines = []
+        for i in range(len(self.fields)):
+            lines.append(f"mine_{i}, old_{i} = values[{i}][first:last], olds[{i}][first:last]")
+            lines += ["for i in range(last - first):", f"    old_{i}[i] = mine_{i}[i]"]
+        return _function("keep(values, olds, first, last)", lines)
 
     def unite(self, followers: tuple[str, ...], dtypes: dict[str, np.dtype]) -> str:
         """``merge(values, olds, first, last, length, parts)``: one value for all copies.

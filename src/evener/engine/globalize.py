@@ -1,4 +1,8 @@
-"""Functors for parts: a replicated field is indexed by the global index of a vertex of the call."""
+"""Functors for parts: a replicated field is indexed by the global index of a vertex of the call.
+
+Where a program touches nothing but replicated fields at the far end of an edge, neighbour lists may
+hold global numbers: then there are no ghosts, and none has to be looked up in a table.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +10,53 @@ import ast
 import inspect
 import textwrap
 import types
+from collections.abc import Collection
 from typing import Any
+
+import numpy as np
 
 from evener.programs.access import VERTICES
 from evener.programs.program import Declaration
-from evener.programs.stages import walk
+from evener.programs.stages import Advance, Backwards, Edges, Gather, walk
+
+_WHOLE = "_whole_number"
 
 
-def globalized(d: Declaration, name: str) -> Any:
-    """The function of a functor with ``s.f[v]`` as ``s.f[s.id[v]]`` for every replicated f."""
+def far_is_global(d: Declaration) -> bool:
+    """Whether no stage of a program asks for more than the global number of an edge's ``dst``."""
+    stages = list(walk(d.loop))
+    if any(
+        isinstance(stage, Advance | Gather | Backwards) or getattr(stage, "on_edges", False)
+        for stage in stages
+    ):
+        return False
+    seen = [stage.functor for stage in stages if isinstance(stage, Edges)]
+    return bool(seen) and all(_asks_for_number(d, name) for name in seen)
+
+
+def _asks_for_number(d: Declaration, name: str) -> bool:
+    """Whether a functor of edges uses ``dst`` only for ``s.id[dst]`` and in replicated fields."""
+    definition = ast.parse(textwrap.dedent(inspect.getsource(d.functors[name].function))).body[0]
+    _, dst, _, state = d.functors[name].parameters
+    whole = {field for field, declared in d.fields.items() if declared.replicated}
+    rewriter = _Rewriter(state, set(), whole | {"id"})
+    known = 0
+    for node in ast.walk(definition):
+        if isinstance(node, ast.Subscript) and rewriter.is_replicated(node.value):
+            known += getattr(node.slice, "id", None) == dst
+        elif isinstance(node, ast.Call) and len(node.args) > 1:
+            known += rewriter.is_replicated(node.args[0]) and getattr(
+                node.args[1], "id", None
+            ) == dst  # fmt: skip
+    used = [node for node in ast.walk(definition) if isinstance(node, ast.Name) and node.id == dst]
+    return len(used) == known
+
+
+def globalized(d: Declaration, name: str, far_is_global: bool = False) -> Any:
+    """The function of a functor with ``s.f[v]`` as ``s.f[s.id[v]]`` for every replicated f.
+
+    With ``far_is_global`` the ``dst`` of an edge has its global number already.
+    """
     function = d.functors[name].function
     replicated = {field for field, declared in d.fields.items() if declared.replicated}
     uses = [use for stage in walk(d.loop) for use in stage.uses() if use.name == name]
@@ -23,7 +65,8 @@ def globalized(d: Declaration, name: str) -> Any:
         for use in uses
         for access in d.accesses[name, use.role].fields
     )
-    if not touches:
+    far = far_is_global and any("dst" in use.arguments for use in uses)
+    if not touches and not far:
         return function
     tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     definition = tree.body[0]
@@ -35,28 +78,36 @@ def globalized(d: Declaration, name: str) -> Any:
     for node in ast.walk(definition):
         if isinstance(node, ast.Assign) and getattr(node.value, "id", None) in vertices:
             vertices |= {target.id for target in node.targets if isinstance(target, ast.Name)}
-    rewritten = _Rewriter(state, vertices, replicated).visit(tree)
+    known = {p for p, place in places.items() if far_is_global and place == "dst"}
+    rewritten = _Rewriter(state, vertices - known, replicated, known).visit(tree)
     ast.increment_lineno(rewritten, d.functors[name].line - 1)
     return _compiled_like(function, definition)
 
 
 class _Rewriter(ast.NodeTransformer):
-    def __init__(self, state: str, vertices: set[str], replicated: set[str]):
+    def __init__(
+        self, state: str, vertices: set[str], replicated: set[str], known: Collection[str] = ()
+    ):
         self.state, self.vertices, self.replicated = state, vertices, replicated
+        self.known = known  # vertices that have their global number
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         self.generic_visit(node)
-        if self._is_replicated(node.value):
+        if self.is_replicated(node.value):
             node.slice = self._index(node.slice)
+        elif getattr(node.slice, "id", None) in self.known:  # s.id[dst]
+            whole = ast.Call(ast.Name(_WHOLE, ast.Load()), [node.slice], [])
+            return ast.fix_missing_locations(ast.copy_location(whole, node))
         return node
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
-        if len(node.args) > 1 and self._is_replicated(node.args[0]):
+        if len(node.args) > 1 and self.is_replicated(node.args[0]):
             node.args[1] = self._index(node.args[1])
         return node
 
-    def _is_replicated(self, node: ast.AST) -> bool:
+    def is_replicated(self, node: ast.AST) -> bool:
+        """Whether this is one of the fields, of the state."""
         return (
             isinstance(node, ast.Attribute)
             and isinstance(node.value, ast.Name)
@@ -85,6 +136,9 @@ def _compiled_like(function: Any, definition: ast.FunctionDef) -> Any:
     made = scope["outer"](*[None] * len(free))
     cells = dict(zip(free, function.__closure__ or (), strict=True))
     closure = tuple(cells[name] for name in made.__code__.co_freevars)
+    names = function.__globals__
+    if _WHOLE in made.__code__.co_names:
+        names = {**names, _WHOLE: np.int64}  # as `evener.device.states.Identity` gives it
     return types.FunctionType(
-        made.__code__, function.__globals__, function.__name__, function.__defaults__, closure
+        made.__code__, names, function.__name__, function.__defaults__, closure
     )

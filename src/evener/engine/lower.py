@@ -98,6 +98,14 @@ def pulls(d: Declaration, direction: str) -> bool:
     )
 
 
+def without_atomics(function: Any) -> Any:
+    """A function with plain updates, for a thread that has what it writes to itself."""
+    swapped = {k: serial if v is atomic else v for k, v in function.__globals__.items()}
+    return types.FunctionType(
+        function.__code__, swapped, function.__name__, function.__defaults__, function.__closure__
+    )
+
+
 class _Writer(Loops):
     signature: tuple[str, ...] = SIGNATURE
 
@@ -144,12 +152,7 @@ class _Writer(Loops):
         found = self.d.accesses.get((name, "f"))
         if found is None or any(a.kind != "read" and a.place != "dst" for a in found.fields):
             return self.names[f"f_{name}"]
-        swapped = {k: serial if v is atomic else v for k, v in function.__globals__.items()}
-        made = types.FunctionType(
-            function.__code__, swapped, function.__name__, function.__defaults__,
-            function.__closure__,
-        )  # fmt: skip
-        return compiled(made, allocates=False)
+        return compiled(without_atomics(function), allocates=False)
 
     def put(self, line: str) -> None:
         self.lines.append("    " * self.indent + line)

@@ -58,6 +58,7 @@ class Exchanges(_Writer):
     fault: tuple[int, int] | None = None
 
     hub = False
+    far_is_global = False  # whether neighbour lists hold global numbers
 
     def plan_exchanges(self, job: Job, measure: Any, hub: bool) -> None:
         """Find out what has to be exchanged; ``measure`` tells the bytes of a message.
@@ -74,7 +75,7 @@ class Exchanges(_Writer):
         self.functions: dict[str, str] = {}  # names by text
         self.names["measure"] = measure
         for name, functor in self.d.functors.items():
-            function = globalized(self.d, name)
+            function = globalized(self.d, name, self.far_is_global)
             if function is not functor.function:
                 found = compiled(function, allocates=False)
                 self.names[f"f_{name}"] = self.names[f"alone_{name}"] = found
@@ -139,26 +140,26 @@ class Exchanges(_Writer):
         if not names and members is None:
             return
         texts = self.texts(plan, names)
-        copy = self.function(texts.copy(plan.broadcast))
         values, olds = f"({self.arrays(names)}0)", f"({self.shadows(texts.shadowed)}0)"
         width = self.width(plan.broadcast)
         if members is None:
             if self.hub and plan.broadcast:
                 shadow = self.function(texts.shadow(plan.broadcast))
                 self.carry_on("carry_owned", texts, plan, shadow, values, olds)
-            elif self.hub:
+            copy = self.function(texts.copy(plan.broadcast))
+            if self.hub and not plan.broadcast:
                 self.talk(f"clear_far(team, world, {copy}, {values}, {olds})")
             self.talk(f"broadcast(team, world, {copy}, {values}, {olds}, {width})")
         else:
             self.talk(f"mark_members(team, world, {members}, present)")
             if self.hub:
                 self.carry_on("carry_members", texts, plan, "", values, olds)
-            copy = self.copies_of_members(texts, plan)
-            self.talk(f"spread(team, world, present, {copy}, {values}, {olds}, {width})")
+            given = self.given_to_members(texts, plan, values, olds)
+            self.talk(f"spread(team, world, present, {given}, {width})")
 
-    def copies_of_members(self, texts: Texts, plan: Plan) -> str:
-        """The functions by which ghosts take the values of owners that are in a frontier."""
-        return self.function(texts.copy(plan.broadcast))
+    def given_to_members(self, texts: Texts, plan: Plan, values: str, olds: str) -> str:
+        """How ghosts of members get the values of their owners: functions and arrays."""
+        return f"{self.function(texts.copy(plan.broadcast))}, {values}, {olds}"
 
     def carry(
         self, operator: str, texts: Texts, names: Any, values: str, *more: str, far: str = "boxes"

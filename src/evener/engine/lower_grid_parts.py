@@ -158,10 +158,11 @@ class _GridPartsWriter(Exchanges, _GridWriter):
             self.agree(other.into.name, other.op)
         return fused
 
-    def copies_of_members(self, texts: Texts, plan: Plan) -> str:
+    def given_to_members(self, texts: Texts, plan: Plan, values: str, olds: str) -> str:
         """Two functions, so that the values of several are under way."""
-        peek, place = self.function(texts.peek(plan.broadcast)), texts.place(plan.broadcast)
-        return f"{peek}, {self.function(place)}"
+        peek = self.function(texts.peek(plan.broadcast))
+        place = self.function(texts.place(plan.broadcast))
+        return f"{peek}, {place}, {values}, {olds}"
 
     def is_in_two_steps(self, stage: Stage) -> bool:
         """Whether a stage first reads replicated fields and then writes them.

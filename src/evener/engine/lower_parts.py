@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from evener.device import compiled
+from evener.engine.exchange_text import Texts
+from evener.engine.globalize import far_is_global, globalized
 from evener.engine.job import Job
-from evener.engine.lower import _PROLOGUE, SIGNATURE
+from evener.engine.lower import _PROLOGUE, SIGNATURE, without_atomics
 from evener.engine.lower_exchange import EXTRA, PLACE, Exchanges, PartsKernel
 from evener.engine.partitioned_exchange import Plan
 from evener.operators import advance_apart, buckets, exchange, nearest_apart
@@ -17,7 +20,8 @@ from evener.programs.stages import Advance, Gather, Reduce, Repeat, Stage
 
 _EXCHANGE = (
     "World", "meet", "census", "census_of_arcs", "why_stop", "ask_stop", "least", "agree",
-    "broadcast", "mark_members", "spread", "collect", "deliver", "unite", "remember_apart",
+    "broadcast", "mark_members", "spread", "collect", "deliver", "unite", "watch_shared",
+    "remember_apart",
     "remember_edges_apart", "note_links",
 )  # fmt: skip
 _ADVANCE = ("arcs_of", "goes_pull_apart", "push_apart", "pull_apart", "targets_apart")
@@ -30,14 +34,14 @@ LINKS = (
 
 def lower_parts(
     job: Job, direction: str, state: Any, measure: Any, fault: tuple[int, int] | None = None,
-    hub: bool = False,
+    hub: bool = False, single: bool = False,
 ) -> PartsKernel:  # fmt: skip
     """Write the kernel; ``fault`` has a part give up at a superstep, for tests.
 
     ``measure`` tells the bytes of a message, see `evener.operators.policies`. With a ``hub`` there
-    are parts on other machines too.
+    are parts on other machines too. ``single`` parts have one thread each, which needs no atomics.
     """
-    writer = _PartsWriter(job, direction, state, measure, fault, hub)
+    writer = _PartsWriter(job, direction, state, measure, fault, hub, single)
     writer.write()
     kernel = writer.kernel
     kernel.orders, kernel.has_edges = writer.orders, writer.has_edges
@@ -49,10 +53,14 @@ class _PartsWriter(Exchanges):
 
     def __init__(
         self, job: Job, direction: str, state: Any, measure: Any, fault: tuple[int, int] | None,
-        hub: bool,
+        hub: bool, single: bool,
     ):  # fmt: skip
         super().__init__(job, direction, state)
+        self.far_is_global = far_is_global(self.d) and not hub
         self.plan_exchanges(job, measure, hub)
+        self.shares = self.needs.may_share and not hub
+        if single:
+            self.names.update({f"f_{name}": self.unshared(name) for name in self.d.functors})
         self.fault = fault
         self.names.update({name: getattr(exchange, name) for name in _EXCHANGE})
         self.names.update({name: getattr(advance_apart, name) for name in _ADVANCE})
@@ -63,6 +71,18 @@ class _PartsWriter(Exchanges):
         )  # fmt: skip
         self.names["nearest_apart"] = nearest_apart.nearest_apart
         self.names.update(nearest_waiting=buckets.nearest_waiting, take=buckets.take)
+
+    def unshared(self, name: str) -> Any:
+        """A functor without atomics, unless it writes to what other parts may be writing to."""
+        writes = {
+            a.field
+            for (functor, _), found in self.d.accesses.items() if functor == name
+            for a in found.fields if a.kind != "read"
+        }  # fmt: skip
+        if any(self.d.fields[field].replicated for field in writes):
+            return self.names[f"f_{name}"]
+        function = globalized(self.d, name, self.far_is_global)
+        return compiled(without_atomics(function), allocates=False)
 
     def prologue(self) -> tuple[str, ...]:
         """What the names in a kernel stand for."""
@@ -88,6 +108,34 @@ class _PartsWriter(Exchanges):
         """Why it stopped, if it did."""
         self.put("if thread == 0: rows[0, 0] = cycles() - began")
         return "why_stop(world, 1 - turn)" if self.hub else "world.sync[STOP]"
+
+    def given_to_members(self, texts: Texts, plan: Plan, values: str, olds: str) -> str:
+        """As the operator takes it; only of parts elsewhere values may be missing."""
+        return f"{self.function(texts.give(plan.broadcast, self.hub))}, {values}"
+
+    # ---- replicated fields ----------------------------------------------------------------
+
+    def before(self, stage: Stage) -> None:
+        """Nobody reads a shared field any more when the first begins to write to it."""
+        if self.shares and self.needs.plan(stage, isinstance(stage, Gather)).replicated:
+            self.talk("meet(world)")
+        super().before(stage)
+
+    def unite(self, plan: Plan) -> None:
+        """Parts in one memory share one copy: there is nothing to unite, only to count."""
+        if not self.shares:
+            super().unite(plan)
+            return
+        for leader, followers in plan.replicated.items():
+            names = [leader, *followers]
+            self.kernel.united += [name for name in names if name not in self.kernel.united]
+            texts = Texts(self.d, names, names, set())
+            olds = "".join(f"united[{self.kernel.united.index(name)}], " for name in names)
+            self.talk(
+                f"watch_shared(team, world, {self.function(texts.differ())}, "
+                f"{self.function(texts.keep())}, ({self.arrays(names)}0), ({olds}0), "
+                f"num_vertices, {self.width(names)})"
+            )
 
     # ---- stages ---------------------------------------------------------------------------
 

@@ -15,6 +15,8 @@ from evener.device.states import state_type
 from evener.device.sync import new_sync
 from evener.device.team import most_threads, run_teams
 from evener.engine.check_functors import check_functors, compile_kernel, total_dtype
+from evener.engine.exchange_plan import Needs
+from evener.engine.globalize import far_is_global
 from evener.engine.hub import HubMemory, no_hub
 from evener.engine.job import Job, field_dtype
 from evener.engine.lower import pulls
@@ -64,7 +66,8 @@ def run_parts(
     require_threads(threads)
     parts = None
     if job.graph.num_vertices:
-        parts = divide_by(job.graph, partition, shares, **lists_of(job, direction))
+        lists = {**lists_of(job, direction), "has_ghosts": not far_is_global(job.declaration)}
+        parts = divide_by(job.graph, partition, shares, **lists)
     job.stats["partition_seconds"] = time.perf_counter() - began
     _execute(job, threads, parts, policy, direction)
     told = [" + ".join(f"{n:,}" for n in job.stats.get(what, ())) for what in ("owned", "ghosts")]
@@ -104,7 +107,8 @@ def execute_parts(
     require_threads(threads)
     parts = None
     if job.graph.num_vertices:
-        parts = divide(job.graph, part_of, len(threads), **lists_of(job, direction))
+        lists = {**lists_of(job, direction), "has_ghosts": not far_is_global(job.declaration)}
+        parts = divide(job.graph, part_of, len(threads), **lists)
     _execute(job, threads, parts, policy, direction)
 
 
@@ -140,11 +144,12 @@ class _Run:
         self.job, self.d, self.parts, self.threads = job, job.declaration, parts, threads
         self.policy, self.sync = policy, new_sync()
         self.hub_of = hub
+        self.shares = hub is None and Needs(self.d).may_share
         self.local = [p for p, count in enumerate(threads) if count > 0]
         self.fields = {name: self._spread(name) for name in self.d.fields}
         self.kernel = self._lower(direction)
         totals = tuple(str(dtype) for dtype in self._total_dtypes())
-        key = (job.program, policy.measure, hub is not None, totals)
+        key = (job.program, policy.measure, hub is not None, totals, self._is_single)
         self.worker = _worker(self.kernel.text, key, _Names(self.kernel.names))
         # New memory costs more than many runs: what the last one worked in serves again, unless
         # it failed or another run has it now.
@@ -175,20 +180,31 @@ class _Run:
         """A field in the slots of all parts, or as often as there are parts."""
         values = self.job.fields[name]
         if self.d.fields[name].replicated:
-            return np.tile(values, len(self.threads))
+            return values if self._is_shared(name) else np.tile(values, len(self.threads))
         return picked(np.asarray(values), self.parts)
+
+    def _is_shared(self, name: str) -> bool:
+        """Whether all parts work on one copy of a field."""
+        return self.shares and self.d.fields[name].replicated
 
     def _of(self, array: np.ndarray, p: int, name: str) -> np.ndarray:
         """What one part has of a field."""
         n = self.job.graph.num_vertices
         if self.d.fields[name].replicated:
-            return array[p * n : (p + 1) * n]
+            return array if self._is_shared(name) else array[p * n : (p + 1) * n]
         return array[self.parts.bases[p] : self.parts.bases[p + 1]]
+
+    @property
+    def _is_single(self) -> bool:
+        """Whether each part has one thread."""
+        return max(self.threads) == 1
 
     def _lower(self, direction: str) -> PartsKernel:
         state = state_type((*self.d.fields, *self.d.params, *self.d.scalars, *OFFERED))
         has_hub = self.hub_of is not None
-        kernel = lower_parts(self.job, direction, state, self.policy.measure, fault, has_hub)
+        kernel = lower_parts(
+            self.job, direction, state, self.policy.measure, fault, has_hub, self._is_single
+        )
         for number, stage in enumerate(kernel.gathers):
             functors = _functors(self.job, kernel)
             dtype = total_dtype(self.d, functors, stage, *self._examples())
@@ -380,7 +396,8 @@ class _Run:
             for p in self.local:
                 part, mine = self.parts.parts[p], self._of(self.fields[name], p, name)
                 if self.d.fields[name].replicated:
-                    whole[:] = mine
+                    if mine is not whole:
+                        whole[:] = mine
                     break
                 put_back(whole, part, mine)
         arguments = [team[2] for team in self.teams]
@@ -415,7 +432,7 @@ class _Run:
         found = []
         for p, part in enumerate(self.parts.parts):
             fields = sum(
-                self._of(array, p, name).nbytes
+                self._of(array, p, name).nbytes // (k if self._is_shared(name) else 1)
                 for name, array in [*self.fields.items(), *self.copies.items()]
             )
             ghosts = int(self.parts.ghosts[p, k] - self.parts.ghosts[p, 0])

@@ -77,11 +77,14 @@ class Parts:
         return [_nbytes(part) for part in self.parts]
 
 
-def divide(graph: Graph, part_of: np.ndarray, k: int, *, pulls: bool, in_order: bool) -> Parts:
+def divide(
+    graph: Graph, part_of: np.ndarray, k: int, *, pulls: bool, in_order: bool,
+    has_ghosts: bool = True,
+) -> Parts:  # fmt: skip
     """The parts of a graph; the last ones made are kept with it.
 
     ``pulls`` asks for in-edges too. With ``in_order`` neighbour lists keep the order of the graph;
-    otherwise those that the part owns come first.
+    otherwise those that the part owns come first. Without ghosts they hold global numbers.
 
     Examples
     --------
@@ -93,19 +96,19 @@ def divide(graph: Graph, part_of: np.ndarray, k: int, *, pulls: bool, in_order: 
     >>> [part.ids.tolist() for part in parts.parts], parts.home.tolist()
     ([[0, 3, 1], [1, 2, 3]], [3, 1])
     """
-    key = (hashlib.sha256(part_of.tobytes()).hexdigest(), k, pulls, in_order)
+    key = (hashlib.sha256(part_of.tobytes()).hexdigest(), k, pulls, in_order, has_ghosts)
     kept: dict[Any, Parts] = graph.__dict__.setdefault("_parts", {})
     if key not in kept:
         while len(kept) >= _KEPT:
             kept.pop(next(iter(kept)))
-        kept[key] = _divide(graph, part_of.astype(np.uint8 if k < 256 else np.int64), k, pulls,
-                            in_order)  # fmt: skip
+        part_of = part_of.astype(np.uint8 if k < 256 else np.int64)
+        kept[key] = _divide(graph, part_of, k, pulls, in_order, has_ghosts)
     return kept[key]
 
 
 def divide_by(
     graph: Graph, partition: Any, shares: Sequence[float], *, cpu: int = 0, pulls: bool,
-    in_order: bool,
+    in_order: bool, has_ghosts: bool = True,
 ) -> Parts:  # fmt: skip
     """The parts that a partitioner makes; by its name they are found again, without being made.
 
@@ -117,12 +120,14 @@ def divide_by(
     >>> divide_by(path, "static", [1, 1], pulls=False, in_order=False).parts[1].ids.tolist()
     [1, 3, 0, 2]
     """
-    key = (partition, tuple(shares), cpu, pulls, in_order)
+    key = (partition, tuple(shares), cpu, pulls, in_order, has_ghosts)
     named: dict[Any, Parts] = graph.__dict__.setdefault("_parts_by_name", {})
     if isinstance(partition, str) and key in named:
         return named[key]
     part_of = assign(graph, partition, shares, cpu=cpu)
-    parts = divide(graph, part_of, len(shares), pulls=pulls, in_order=in_order)
+    parts = divide(
+        graph, part_of, len(shares), pulls=pulls, in_order=in_order, has_ghosts=has_ghosts
+    )
     if isinstance(partition, str):
         kept = list(graph.__dict__["_parts"].values())
         for other in [name for name, found in named.items() if found not in kept]:
@@ -131,7 +136,9 @@ def divide_by(
     return parts
 
 
-def _divide(graph: Graph, part_of: np.ndarray, k: int, pulls: bool, in_order: bool) -> Parts:
+def _divide(
+    graph: Graph, part_of: np.ndarray, k: int, pulls: bool, in_order: bool, has_ghosts: bool
+) -> Parts:
     n = graph.num_vertices
     require_memory(2 * graph.nbytes + 16 * n, f"Dividing the graph into {k} parts")
     chunks = max(1, -(-n // _ROWS))
@@ -144,21 +151,21 @@ def _divide(graph: Graph, part_of: np.ndarray, k: int, pulls: bool, in_order: bo
     if sides[-1] is graph:
         sides = sides[:1]
     parts, ghosts = [], np.zeros((k, k + 1), np.int64)
-    number = np.empty(n, graph._indices.dtype)
+    number = np.arange(n, dtype=graph._indices.dtype)  # without ghosts this stays so
     seen = np.zeros(n, np.uint8)
     for p in range(k):
         mine = order[starts[p] : starts[p + 1]]
-        rows = max(1, -(-len(mine) // _ROWS))
-        for side in sides:
-            _see(rows, mine, side._indptr, side._indices, seen)
-        counts[:] = 0
-        _count_ghosts(chunks, part_of, p, seen, counts)
-        bounds, cursors = bucket_cursors(counts)
-        ghosts[p] = bounds + (ghosts[p - 1, k] if p else 0)
-        ids = np.empty(len(mine) + bounds[-1], graph._indices.dtype)
-        ids[: len(mine)] = mine
-        _number_ghosts(chunks, part_of, p, seen, cursors, len(mine), local, number, ids)
-        lists = [_lists(side, mine, number, len(mine), in_order) for side in sides]
+        ids = mine.astype(graph._indices.dtype)
+        if has_ghosts:
+            for side in sides:
+                _see(max(1, -(-len(mine) // _ROWS)), mine, side._indptr, side._indices, seen)
+            counts[:] = 0
+            _count_ghosts(chunks, part_of, p, seen, counts)
+            bounds, cursors = bucket_cursors(counts)
+            ghosts[p] = bounds + (ghosts[p - 1, k] if p else 0)
+            ids = np.concatenate([ids, np.empty(bounds[-1], ids.dtype)])
+            _number_ghosts(chunks, part_of, p, seen, cursors, len(mine), local, number, ids)
+        lists = [_lists(s, mine, number, len(mine), in_order or not has_ghosts) for s in sides]
         parts.append(Part(ids, len(mine), lists[0], lists[-1]))
     bases = np.concatenate([[0], np.cumsum([part.held for part in parts])]).astype(np.int64)
     home = np.empty(ghosts[-1, k], np.int64)

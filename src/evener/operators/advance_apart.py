@@ -70,6 +70,7 @@ def push_apart(
     held, waiting = 0, 0
     calls = np.int64(0)
     teams = (team, ghost_team)
+    exact = team.threads > 1  # one alone cannot be overtaken
     amount = grain(team, size)
     first = claim(team.sync, amount)
     if size < team.threads:
@@ -77,8 +78,8 @@ def push_apart(
         while e < stop:
             calls += np.int64(stop - e)
             held, waiting = _push_list(
-                teams, out, f, where, s, u, e, stop, following, box, marks, stamp, boxes, owned,
-                held, waiting,
+                teams, out, f, where, s, u, e, stop, following, box, marks, stamp, exact, boxes,
+                owned, held, waiting,
             )  # fmt: skip
             u, e, stop = stretch_of_arcs(out, current, size, claim(team.sync, amount))
     else:
@@ -90,8 +91,8 @@ def push_apart(
                 stop = np.uint64(out.indptr[np.uint64(u) + _U1])
                 calls += np.int64(stop - e)
                 held, waiting = _push_list(
-                    teams, out, f, where, s, u, e, stop, following, box, marks, stamp, boxes, owned,
-                    held, waiting,
+                    teams, out, f, where, s, u, e, stop, following, box, marks, stamp, exact, boxes,
+                    owned, held, waiting,
                 )  # fmt: skip
             first = claim(team.sync, amount)
     flush(team, held, following)
@@ -102,12 +103,13 @@ def push_apart(
 
 @compiled(allocates=False)
 def _push_list(
-    teams, out, f, where, s, u, e, stop, following, box, marks, stamp, boxes, owned, held, waiting
+    teams, out, f, where, s, u, e, stop, following, box, marks, stamp, exact, boxes, owned, held,
+    waiting,
 ):  # fmt: skip
     """Push along some arcs of one vertex; returns what waits in the two buffers."""
     while e < stop:
         v = out.indices[e]
-        if where(v, s) and f(u, v, e, s) and is_new(marks, v, stamp, True):
+        if where(v, s) and f(u, v, e, s) and is_new(marks, v, stamp, exact):
             if v < owned:
                 held = append(teams[0], held, following, v)
             elif boxes:

@@ -28,17 +28,18 @@ from evener.device.sync import (
     give_way,
     load,
     pause,
+    prefetch,
     publish,
 )
 from evener.operators.advance import is_new
 from evener.operators.frontier import (
+    AHEAD,
     ALL,
     BITS,
     FORM,
     SIZE,
     append,
     flush,
-    has_bit,
     member,
     set_bit,
 )
@@ -48,8 +49,9 @@ from evener.operators.record import remember, remember_edges
 SENT, USEFUL, WHOLE = 0, 1, 2  # of World.traffic: bytes sent, of those that changed, of policy all
 BLOCK = 1024  # elements of replicated fields that are compared at a time
 FULL = 3  # as CANCEL: a record has no room left
+DENSE = 8  # of so many ghosts one is emitted: then all are looked at
 
-_U6, _U63 = np.uint64(6), np.uint64(63)
+_U1, _U6, _U63 = np.uint64(1), np.uint64(6), np.uint64(63)
 
 
 class World(NamedTuple):
@@ -284,6 +286,15 @@ def broadcast(team, world, copy, values, olds, width):
 
 
 @compiled(allocates=False)
+def put_bit(team, bits, v):
+    """Set a bit of this part, where one thread alone needs no atomic."""
+    if team.threads == 1:
+        bits[v >> _U6] |= _U1 << (v & _U63)
+    else:
+        set_bit(bits, v)
+
+
+@compiled(allocates=False)
 def mark_members(team, world, current, members):
     """Make bits of the frontier of this part."""
     me = world.part
@@ -304,33 +315,41 @@ def mark_members(team, world, current, members):
         size = current.info[SIZE]
         first, last = stretch_of(team.thread, team.threads, 0, size)
         for i in range(first, last):
-            set_bit(members, np.uint64(member(current, i)))
+            put_bit(team, members, np.uint64(member(current, i)))
         barrier(team.sync, team.threads)
 
 
 @compiled(allocates=False)
-def spread(team, world, members, copy, values, olds, width):
-    """Let ghosts stand for owners that are members, and give those the values of their owners."""
+def spread(team, world, members, give, values, width):
+    """Let ghosts stand for owners that are members, and give those the values of their owners.
+
+    ``give(values, inside, slot, home)`` may give them to the others too.
+    """
     meet(world)
     me = world.part
-    owned = world.owned[me]
-    slots = world.bases[me] + owned - world.ghosts[me, 0]
+    slots = world.bases[me] + world.owned[me] - world.ghosts[me, 0]
+    places = world.owned[me] - world.ghosts[me, 0]  # of ghosts among the bits of this part
     for q in range(world.parts):
         if is_far(world, q):
             continue
         theirs = np.uint64(64 * world.words_from[q]) - np.uint64(world.bases[q])
-        first, last = stretch_of(
-            team.thread, team.threads, world.ghosts[me, q], world.ghosts[me, q + 1]
-        )
+        low, high = world.ghosts[me, q] + places, world.ghosts[me, q + 1] + places
+        begin, stop = stretch_of(team.thread, team.threads, low >> 6, (high + 63) >> 6)
         changed = np.int64(0)
-        for g in range(first, last):
-            home = np.uint64(world.home[g])
-            if has_bit(world.bits, home + theirs):
-                copy(values, olds, np.uint64(slots + g), np.uint64(g), home)
-                set_bit(members, np.uint64(owned + g - world.ghosts[me, 0]))
-                changed += 1
+        for w in range(begin, stop):
+            word = np.uint64(0)
+            for i in range(max(64 * w, low), min(64 * w + 64, high)):
+                g = np.uint64(i - places)
+                home = np.uint64(world.home[g])
+                at = home + theirs
+                inside = (world.bits[at >> _U6] >> (at & _U63)) & _U1
+                give(values, inside != 0, np.uint64(slots + i - places), home)
+                word |= inside << (np.uint64(i) & _U63)
+                changed += np.int64(inside)
+            members[w] |= word
         if changed > 0:
             atomic.add(world.counts, me * world.parts + q, changed)
+        barrier(team.sync, team.threads)  # the next part may begin within the same word
     meet(world)
     account(team, world, True, width, True)
 
@@ -363,7 +382,7 @@ def collect(team, world, is_changed, merge, values, olds, width, emits, stamp, f
                     merge(values, olds, home, slot, g)
                 if emits and world.marks[slot] == stamp:
                     wrote = True
-                    if is_new(world.marks, home, stamp, True):
+                    if is_new(world.marks, home, stamp, False):  # no other thread has it now
                         held = append(team, held, following, np.int64(home) - world.bases[me])
                 if wrote:
                     changed += 1
@@ -373,6 +392,46 @@ def collect(team, world, is_changed, merge, values, olds, width, emits, stamp, f
     flush(team, held, following)
     meet(world)
     account(team, world, False, width, False)
+
+
+@compiled(allocates=False)
+def is_dense(world, q):
+    """Whether so many ghosts of a part were emitted that one looks at all of them, in order.
+
+    Their owners are in order too. A box is in none, and each of its ghosts costs several loads
+    from anywhere in memory. The marks of parts on other machines are not known here.
+    """
+    ghosts = world.ghosts[q, world.parts] - world.ghosts[q, 0]
+    return world.boxed[q, SIZE] * DENSE > ghosts and not is_far(world, q)
+
+
+@compiled(allocates=False)
+def emitted(team, world, q, dense):
+    """The share of a thread in the box of a part, or in its ghosts of this part."""
+    if dense:
+        low, high = world.ghosts[q, world.part], world.ghosts[q, world.part + 1]
+        return stretch_of(team.thread, team.threads, low, high)
+    return stretch_of(team.thread, team.threads, 0, world.boxed[q, SIZE])
+
+
+@compiled(allocates=False)
+def emitted_ghost(world, q, i, last, dense, leader, stamp):
+    """The number of the i-th ghost, or -1 if it was not emitted or is not of this part.
+
+    From a box those that come later are asked for already.
+    """
+    me = world.part
+    slots = world.bases[q] + world.owned[q] - world.ghosts[q, 0]
+    if dense:
+        return i if world.marks[np.uint64(slots + i)] == stamp else np.int64(-1)
+    begin, numbers = world.ghosts[q, 0], world.ghosts[q, 0] - world.owned[q]
+    if i + 2 * AHEAD < last:
+        prefetch(world.home, np.int64(world.box[begin + i + 2 * AHEAD]) + numbers)
+        soon = np.int64(world.box[begin + i + AHEAD]) + numbers
+        prefetch(leader, world.home[soon])
+        prefetch(leader, soon + slots)
+    g = np.int64(world.box[begin + i]) + numbers
+    return g if world.ghosts[q, me] <= g < world.ghosts[q, me + 1] else np.int64(-1)
 
 
 @compiled(allocates=False)
@@ -386,17 +445,18 @@ def deliver(team, world, merge, values, width, stamp, following):
     held = 0
     for q in range(world.parts):
         if q != me:
-            low, high = world.ghosts[q, me], world.ghosts[q, me + 1]
-            numbers = world.ghosts[q, 0] - world.owned[q]
-            first, last = stretch_of(team.thread, team.threads, 0, world.boxed[q, SIZE])
+            slots = world.bases[q] + world.owned[q] - world.ghosts[q, 0]
+            dense = is_dense(world, q)
+            first, last = emitted(team, world, q, dense)
             changed = np.int64(0)
             for i in range(first, last):
-                v = np.int64(world.box[world.ghosts[q, 0] + i])
-                if low <= v + numbers < high:
+                g = emitted_ghost(world, q, i, last, dense, values[0], stamp)
+                if g >= 0:
                     changed += 1
-                    home = np.uint64(world.home[v + numbers])
-                    if merge(values, home, np.uint64(world.bases[q] + v)) and is_new(
-                        world.marks, home, stamp, True
+                    home = np.uint64(world.home[g])
+                    # No other thread has a ghost of this vertex now.
+                    if merge(values, home, np.uint64(slots + g)) and is_new(
+                        world.marks, home, stamp, False
                     ):
                         held = append(team, held, following, np.int64(home) - world.bases[me])
             if changed > 0:
@@ -441,6 +501,35 @@ def unite(team, world, differ, merge, values, olds, length, width):
                     changed += world.tally[t, q]
                 tell(world, world.part, q, True, changed, length, length, width, False)
     meet(world)
+
+
+@compiled(allocates=False)
+def watch_shared(team, world, differ, keep, values, olds, length, width):
+    """Count what a stage changed in a replicated field of which the parts share one copy.
+
+    Each change is told to all other parts once; as nobody knows any more whose it was, the parts
+    count as having made equally many.
+    """
+    meet(world)
+    thread = world.first + team.thread
+    changed = np.int64(0)
+    begin, stop = stretch_of(thread, world.threads, 0, length)
+    for first in range(begin, stop, BLOCK):
+        last = min(first + BLOCK, stop)
+        found = differ(values, olds, first, last, 0)
+        if found > 0:
+            keep(values, olds, first, last)
+            changed += found
+    world.tally[thread, 0] = changed
+    meet(world)
+    if team.thread == 0:
+        changed = np.int64(0)
+        for t in range(world.threads):
+            changed += world.tally[t, 0]
+        for q in range(world.parts):
+            if q != world.part:
+                theirs = (q + 1) * changed // world.parts - q * changed // world.parts
+                tell(world, world.part, q, True, theirs, length, length, width, False)
 
 
 # ---- records --------------------------------------------------------------------------------

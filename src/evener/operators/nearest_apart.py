@@ -12,7 +12,15 @@ import numpy as np
 from evener.device import atomic, compiled
 from evener.device.sync import CANCEL, STOP, barrier, claim, cycles
 from evener.operators.advance import is_new, next_stamp
-from evener.operators.exchange import FULL, account, least, meet, stretch_of
+from evener.operators.exchange import (
+    FULL,
+    account,
+    emitted,
+    emitted_ghost,
+    is_dense,
+    least,
+    meet,
+)
 from evener.operators.frontier import (
     FORM,
     SIZE,
@@ -61,31 +69,31 @@ def _advance(
         if where(v, s) and f(u, v, e, s):
             if v < owned:
                 put(pool, max(bucket_of(field[v], inverse), current), v)
-            elif is_new(marks, v, stamp, True):
+            elif is_new(marks, v, stamp, ghost_team.threads > 1):
                 waiting = append(ghost_team, waiting, box, v)
         e += _U1
     return waiting, calls
 
 
 @compiled(allocates=False)
-def _receive(team, world, merge, values, field, inverse, current, pool):
+def _receive(team, world, merge, values, field, inverse, current, pool, stamp):
     """Put the vertices that the others' ghosts change into buckets."""
     me = world.part
     for q in range(world.parts):
         if q != me:
-            low, high = world.ghosts[q, me], world.ghosts[q, me + 1]
-            numbers = world.ghosts[q, 0] - world.owned[q]
-            first, last = stretch_of(team.thread, team.threads, 0, world.boxed[q, SIZE])
+            slots = world.bases[q] + world.owned[q] - world.ghosts[q, 0]
+            dense = is_dense(world, q)
+            first, last = emitted(team, world, q, dense)
             if not has_room(pool, np.uint64(last - first)):
                 world.sync[CANCEL] = FULL
                 last = first
             changed = np.int64(0)
             for i in range(first, last):
-                ghost = np.int64(world.box[world.ghosts[q, 0] + i])
-                if low <= ghost + numbers < high:
+                g = emitted_ghost(world, q, i, last, dense, values[0], stamp)
+                if g >= 0:
                     changed += 1
-                    home = np.uint64(world.home[ghost + numbers])
-                    if merge(values, home, np.uint64(world.bases[q] + ghost)):
+                    home = np.uint64(world.home[g])
+                    if merge(values, home, np.uint64(slots + g)):
                         v = home - np.uint64(world.bases[me])
                         put(pool, max(bucket_of(field[v], inverse), current), v)
             if changed > 0:
@@ -186,7 +194,7 @@ def nearest_apart(
         began = cycles()
         barrier(team.sync, team.threads)
         meet(world)
-        _receive(team, world, merge, values, field, inverse, bucket, pool)
+        _receive(team, world, merge, values, field, inverse, bucket, pool, stamp)
         meet(world)
         account(team, world, False, width, False)
         talked += cycles() - began
