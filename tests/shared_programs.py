@@ -12,7 +12,7 @@ import evener as ev
 from evener.device import atomic
 from evener.programs import Field, Program, Vertex, functor
 from evener.programs.gas import GasProgram
-from evener.programs.stages import advance, compute, edges, repeat
+from evener.programs.stages import advance, backwards, compute, edges, repeat
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 NAMES = [
@@ -117,6 +117,28 @@ def assert_visited_whole(found, graph):
     visits = found["visits"]
     assert ((visits == 0) | (visits == graph.degrees)).all()
     assert visits.any()
+
+
+class Echoes(Program):
+    """A loop within `backwards`: each recorded frontier is heard two steps away."""
+
+    level = Field(int64, fill=-1, merge="max")
+    heard = Field(int64, fill=-1, merge="max")
+
+    @functor
+    def reach(src, dst, edge, s):
+        return atomic.max(s.level, dst, 0) < 0
+
+    @functor
+    def call(src, dst, edge, s):
+        atomic.max(s.heard, dst, 2 * s.id[src] + s.superstep)
+        return True
+
+    def start(self, source: Vertex):
+        self.level[source] = 0
+        return [source]
+
+    loop = (repeat(advance(reach), record=True), backwards(repeat(advance(call), max_supersteps=2)))
 
 
 def between_layers(width, layers=3):

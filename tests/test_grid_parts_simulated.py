@@ -11,7 +11,7 @@ from evener.engine.interpret import interpret
 from evener.engine.job import set_up
 from evener.errors import DeviceError
 from grid_parts_simulator import simulate_parts
-from shared_programs import Around, Outwards, parameters_for, programs_to_simulate
+from shared_programs import Around, Echoes, Outwards, parameters_for, programs_to_simulate
 from test_cuda_compile import CASES
 from test_grid_simulated import GRAPHS, suits
 from test_interpret import (
@@ -30,7 +30,9 @@ from test_native_loops import Bounded, EdgesThroughout, Nested, OverEdges
 from test_partitioned import Reset, Totals
 
 OWN = [Gathered, Labels, Nearest, Paths, Plain, Scattered, Search, Slices, Reset, Totals]
-LOOPS = [OnEdges, Everything, OverEdges, EdgesThroughout, Bounded, Nested, Around, Outwards]
+LOOPS = [
+    OnEdges, Everything, OverEdges, EdgesThroughout, Bounded, Nested, Echoes, Around, Outwards,
+]  # fmt: skip
 PROGRAMS = [p for p in [*CASES, *OWN] if not p.__name__.endswith("32")]  # the same text
 DIRECTIONS = ("auto", "push", "pull")
 PARTITIONS = ("random", "static", "random:shares=9/0/1")

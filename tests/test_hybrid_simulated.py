@@ -17,7 +17,7 @@ from evener.algorithms.sswp import SSWP
 from evener.engine.interpret import interpret
 from evener.engine.job import set_up
 from grid_parts_simulator import simulate_hybrid
-from shared_programs import Around, parameters_for
+from shared_programs import Around, Echoes, parameters_for
 from test_cuda_compile import CASES
 from test_grid_simulated import GRAPHS, suits
 from test_interpret import Labels, OnEdges, Paths, Scattered
@@ -27,7 +27,7 @@ from test_partitioned import Reset, Totals
 
 FEW = [BFS, SSSP, TargetSSSP, SSWP, PageRank, DanglingPageRank, Components, Betweenness]
 OWN = [Labels, Paths, Scattered, Reset, Totals]
-LOOPS = [OnEdges, Everything, OverEdges, EdgesThroughout, Bounded, Nested, Around]
+LOOPS = [OnEdges, Everything, OverEdges, EdgesThroughout, Bounded, Nested, Echoes, Around]
 PROGRAMS = [p for p in [*CASES, *OWN] if not p.__name__.endswith("32")]  # the same text
 SETS = [["cpu", "cuda"], ["cuda", "cpu", "cpu"], ["cuda", "cpu", "cuda"]]
 

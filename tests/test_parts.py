@@ -269,17 +269,22 @@ def test_stats_and_trace():
     assert rows["useful_share"].max() <= 1
 
 
-def test_trace_of_a_set_as_a_timeline(tmp_path):
+@pytest.mark.parametrize("devices", [TWO, "python+python", "cpu:1+python"])
+def test_trace_of_a_set_as_a_timeline(devices, tmp_path):
     graph = small()
-    found, alone = ev.bfs(graph, 1, device=TWO), ev.bfs(graph, 1, device="cpu:1")
+    found, alone = ev.bfs(graph, 1, device=devices), ev.bfs(graph, 1, device="python")
     compared = found.trace.beside(alone.trace)
+    told = found.trace.to_frame()
+    assert told["bytes"].sum() == found.stats["bytes_sent"]
+    assert told["useful_bytes"].sum() == found.stats["bytes_useful"]
+    assert told["bytes_of_all"].sum() == found.stats["bytes_of_all"]
     visited = sum(row["edges"] for row in alone.trace)
     assert sum(row["edges"] for row in compared) >= visited
     assert all(row["redundant_work"] >= 1 for row in compared if row["redundant_work"])
     compared.to_chrome(tmp_path / "t.json")
     events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
     names = [event["args"]["name"] for event in events if event["name"] == "thread_name"]
-    assert names == TWO.split("+")
+    assert names == devices.split("+")
     bars = [event for event in events if event["ph"] == "X"]
     assert len(bars) == 2 * 2 * len(found.trace)  # devices, computing and talking
     assert {"frontier", "edges", "bytes", "useful_share"} == set(bars[0]["args"]["device"])

@@ -89,6 +89,17 @@ class OneDevice:
         """The set of ``dst`` of a frontier of edges."""
         return [sorted({dst for _, dst, _ in frontiers[0]})]
 
+    def open_row(self, row: dict[str, Any], frontiers: Frontiers) -> dict[str, Any]:
+        """A row of the trace, which says all there is to say of one device."""
+        return row
+
+    def note(self, row: dict[str, Any], seconds: float, outcomes: list[Outcome]) -> None:
+        """Add what a stage did on each part; one part has the sums."""
+
+    def close_row(self, row: dict[str, Any]) -> dict[str, Any]:
+        """The row when its superstep has ended."""
+        return row
+
     def finish(self) -> None:
         """Bring the results home; here they are already."""
 
@@ -145,8 +156,9 @@ class Loop:
             taken = self.machine.targets(taken)
         began = time.perf_counter()
         outcomes = self.machine.run(stage, taken)
-        row = self.rows[-1]
-        row["seconds"] += time.perf_counter() - began
+        row, seconds = self.rows[-1], time.perf_counter() - began
+        self.machine.note(row, seconds, outcomes)
+        row["seconds"] += seconds
         row["edges"] += sum(outcome.calls for outcome in outcomes)
         self.job.stats["edges"] += sum(outcome.calls for outcome in outcomes)
         if isinstance(stage, Advance | Gather):
@@ -224,14 +236,15 @@ class Loop:
 
     def open_row(self, superstep: int, frontiers: Frontiers) -> None:
         """Begin a superstep of the trace; its row leaves out what loops inside it count."""
-        self.rows.append({
+        row = {
             "superstep": superstep, "frontier": sum(map(len, frontiers)), "edges": 0,
             "direction": None, "seconds": 0.0,
-        })  # fmt: skip
+        }  # fmt: skip
+        self.rows.append(self.machine.open_row(row, frontiers))
 
     def close_row(self) -> None:
         """End a superstep of the trace."""
-        self.job.trace.append(self.rows.pop())
+        self.job.trace.append(self.machine.close_row(self.rows.pop()))
         self.job.stats["supersteps"] += 1
 
 

@@ -77,28 +77,18 @@ class CompiledPart(Part):
         rooms = edge_rooms(len(self.lists[0][1]), self.ids, self.threads, to_edges)
         fronts = self.fronts()
         if on_edges:
-            source = rooms[0]
-            source[0][: len(frontier)] = [src for src, _, _ in frontier]
-            source[1][: len(frontier)] = [edge for _, _, edge in frontier]
-            source[2][SIZE] = len(frontier)
+            _fill(rooms[0], [src for src, _, _ in frontier], [edge for _, _, edge in frontier])
         elif not isinstance(stage, Edges):
-            fronts[0][: len(frontier)] = frontier
-            fronts[2][SIZE] = len(frontier)
+            _fill((fronts[0], fronts[2]), frontier)
         partials, found = self.partials(), np.zeros(1 + self.threads, np.int64)
         worker, totals = self.worker(stage, pull)
-        arguments = (
-            self.graph, tuple(self.holding.fields.values()), tuple(self.job.params.values()),
+        self.call(
+            worker, self.graph, tuple(self.holding.fields.values()), tuple(self.job.params.values()),
             (*self.job.scalars.values(), 0), self.told(), fronts, np.zeros(self.held, np.uint8),
             np.empty((self.threads, BUFFER), self.ids), partials,
             tuple(np.empty(len(self.vertices), dtype) for dtype in totals) or (np.empty(0),),
             rooms, found,
         )  # fmt: skip
-        if not worker.find_for(0, self.threads, new_sync(), *arguments):
-            began = time.perf_counter()
-            with progress.task(f"compiling a stage of {self.declaration.name}"):
-                compile_kernel(self.declaration, worker, 0, self.threads, new_sync(), *arguments)
-            self.job.stats["compile_seconds"] += time.perf_counter() - began
-        run_together(worker, self.threads, new_sync(), *arguments)
         outcome = Outcome(calls=int(found[1:].sum()), changed=bool(found[0]))
         if isinstance(stage, Reduce) and frontier:
             outcome.value = partials[1 + list(self.declaration.scalars).index(stage.into.name)][0]
@@ -107,6 +97,15 @@ class CompiledPart(Part):
         elif isinstance(stage, Advance | Filter | Gather):
             outcome.frontier = _members(*fronts[3:])
         return outcome
+
+    def call(self, worker: Compiled, *arguments: Any) -> None:
+        """Have a kernel run by the threads of this part, compiled if it was not."""
+        if not worker.find_for(0, self.threads, new_sync(), *arguments):
+            began = time.perf_counter()
+            with progress.task(f"compiling a stage of {self.declaration.name}"):
+                compile_kernel(self.declaration, worker, 0, self.threads, new_sync(), *arguments)
+            self.job.stats["compile_seconds"] += time.perf_counter() - began
+        run_together(worker, self.threads, new_sync(), *arguments)
 
     # ---- what the kernels get -------------------------------------------------------------
 
@@ -197,6 +196,13 @@ class CompiledPart(Part):
             totals.append(dtype)
         key = (self.job.program, "stage", *map(str, totals))
         return _worker(kernel.text, key, _Names(kernel.names)), totals
+
+
+def _fill(front: tuple[np.ndarray, ...], *columns: list[int]) -> None:
+    """Put vertices, or edges, into an empty frontier; the words about it are its last array."""
+    for array, values in zip(front[:-1], columns, strict=True):
+        array[: len(values)] = values
+    front[-1][SIZE] = len(columns[0])
 
 
 def _members(queue: np.ndarray, bits: np.ndarray, info: np.ndarray) -> Frontier:

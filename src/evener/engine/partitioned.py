@@ -15,6 +15,7 @@ joins it at its owner.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -26,6 +27,7 @@ from evener.engine.job import Job
 from evener.engine.memory import require_parts
 from evener.engine.partitioned_exchange import Exchange, Fields, Holding, Local, Replicated
 from evener.engine.partitioners import partition as assign
+from evener.engine.trace import bytes_of
 from evener.graph.csr import Graph
 from evener.operators.policies import Policy, policy_of
 from evener.programs.stages import Advance, Gather, Stage, walk
@@ -76,18 +78,19 @@ def run_partitioned(
     owned = [holding.owned for holding in machine.holdings]
     ghosts = [len(holding.globals) - holding.owned for holding in machine.holdings]
     exchange = machine.exchange
+    told = exchange.traffic.sum(axis=0).tolist()
     job.stats.update(
         owned=owned, ghosts=ghosts, exchanged=exchange.values, threads=list(threads),
-        bytes_sent=exchange.sent, bytes_useful=exchange.useful,
+        **dict(zip(("bytes_sent", "bytes_useful", "bytes_of_all"), told, strict=True)),
     )  # fmt: skip
-    told = [
+    reasons = [
         f"Partition: {'random' if name == 'auto' else name}, {k} parts with "
         f"{' + '.join(map(str, owned))} vertices and {' + '.join(map(str, ghosts))} ghosts."
     ]
     if any(threads):
         how = [f"compiled, threads: {count}" if count else "interpreted" for count in threads]
-        told.append(f"Stage by stage: {'; '.join(how)}.")
-    return told
+        reasons.append(f"Stage by stage: {'; '.join(how)}.")
+    return reasons
 
 
 class Partitions:
@@ -111,6 +114,8 @@ class Partitions:
         self.exchange = Exchange(
             job.declaration, self.holdings, part_of, self.local_of, policy.methods
         )
+        self.spent = [0.0] * len(self.parts)  # seconds of the last stage
+        self.told = self.exchange.traffic.copy()  # bytes that are in rows of the trace
 
     def start(self, frontier: np.ndarray | None) -> Frontiers:
         """The first frontier, each vertex at its owner."""
@@ -131,16 +136,45 @@ class Partitions:
         before = self.exchange.before(plan)
         if pull and isinstance(stage, Advance):
             frontiers = self.with_ghosts(frontiers)
-        outcomes = [
-            part.run(stage, frontier, pull)
-            for part, frontier in zip(self.parts, frontiers, strict=True)
-        ]
+        outcomes = []
+        for p, (part, frontier) in enumerate(zip(self.parts, frontiers, strict=True)):
+            began = time.perf_counter()
+            outcomes.append(part.run(stage, frontier, pull))
+            self.spent[p] = time.perf_counter() - began
         self.exchange.after(plan, before)
         if isinstance(stage, Advance) and stage.emit == "vertices":
             emitted = [outcome.frontier or [] for outcome in outcomes]
             for outcome, mine in zip(outcomes, self.delivered(emitted), strict=True):
                 outcome.frontier = mine
         return outcomes
+
+    def open_row(self, row: dict[str, Any], frontiers: Frontiers) -> dict[str, Any]:
+        """What a row of the trace has for each part; see `row_of_parts`."""
+        k = len(self.parts)
+        return {
+            **row,
+            "compute_seconds": [0.0] * k,
+            "communication_seconds": [0.0] * k,
+            "device_frontier": [len(frontier) for frontier in frontiers],
+            "device_edges": [0] * k,
+            "traffic": np.zeros((k, 3), np.int64),
+        }
+
+    def note(self, row: dict[str, Any], seconds: float, outcomes: list[Outcome]) -> None:
+        """Add a stage to a row. Parts take turns, so the others wait while one computes."""
+        came = self.exchange.traffic - self.told
+        self.told = self.exchange.traffic.copy()
+        if "traffic" not in row:  # a stage outside of any loop
+            return
+        row["traffic"] += came
+        for p, outcome in enumerate(outcomes):
+            row["device_edges"][p] += outcome.calls
+            row["compute_seconds"][p] += self.spent[p]
+            row["communication_seconds"][p] += seconds - self.spent[p]
+
+    def close_row(self, row: dict[str, Any]) -> dict[str, Any]:
+        """The row with the bytes of its stages."""
+        return {**row, **bytes_of(row.pop("traffic"))}
 
     def targets(self, frontiers: Frontiers) -> Frontiers:
         """The set of ``dst`` of a frontier of edges, each at its owner."""

@@ -79,7 +79,8 @@ class Exchange:
         self.d, self.holdings, self.part_of, self.local_of = d, holdings, part_of, local_of
         self.policy = policy
         self.values = 0  # how many travelled
-        self.sent = self.useful = 0  # bytes, in the form that the policy chose, and of news alone
+        # Bytes that came to each part: in the form that the policy chose, of news alone, of all.
+        self.traffic = np.zeros((len(holdings), 3), np.int64)
 
     # ---- what a stage needs ---------------------------------------------------------------
 
@@ -132,7 +133,7 @@ class Exchange:
                         news.append(index)
                     values[v] = value
                 self.values += len(news)
-                self._count(self.policy.broadcast, holding, news, values.itemsize)
+                self._count(True, holding, news, values.itemsize)
         for name in plan.zeroed:
             for holding in self.holdings:
                 holding.fields[name][holding.owned :] = 0
@@ -154,22 +155,25 @@ class Exchange:
                     messages.append((holding.globals[v], leader, followers, sent))
                     news.append(holding.globals[v])
                 width = sum(holding.fields[name].itemsize for name in (leader, *followers))
-                self._count(self.policy.reduce, holding, news, width)
+                self._count(False, holding, news, width)
         for index, leader, followers, sent in messages:
             owner = self.holdings[self.part_of[index]].fields
             self._receive(owner, self.local_of[index], leader, followers, sent)
         for leader, followers in plan.replicated.items():
             self._merge_replicated(leader, followers, before)
 
-    def _count(self, form_of: Any, holding: Holding, news: list[int], width: int) -> None:
+    def _count(self, owners_tell: bool, holding: Holding, news: list[int], width: int) -> None:
         """Count the bytes of one exchange between the ghosts of a part and their owners."""
         k = len(self.holdings)
+        me = next(p for p, one in enumerate(self.holdings) if one is holding)
+        form_of = self.policy.broadcast if owners_tell else self.policy.reduce
         ghosts = np.bincount(self.part_of[holding.globals[holding.owned :]], minlength=k)
         changed = np.bincount(self.part_of[news], minlength=k)
         for q in np.flatnonzero(ghosts):
             link = int(changed[q]), int(ghosts[q]), self.holdings[q].owned, width
-            self.sent += size_of.python(form_of(*link), *link, False)
-            self.useful += link[0] * width
+            sent = size_of.python(form_of(*link), *link, False)
+            whole = (link[2] if owners_tell else link[1]) * width
+            self.traffic[me if owners_tell else q] += sent, link[0] * width, whole
 
     def _changed(
         self, fields: Fields, old: Fields, leader: str, followers: tuple[str, ...]

@@ -136,7 +136,6 @@ def row_of_parts(
     ``traffic`` has bytes that came to each device, those of values that had changed, and those that
     the policy ``all`` would have sent. The useful share is that of the changed values in the last.
     """
-    sent, useful, whole = (int(count) for count in traffic.sum(axis=0))
     return {
         "superstep": superstep,
         "frontier": sum(frontier),
@@ -145,12 +144,29 @@ def row_of_parts(
         "seconds": max(spent),
         "compute_seconds": [max(0.0, a - b) for a, b in zip(spent, talked, strict=True)],
         "communication_seconds": talked,
+        "device_frontier": frontier,
+        "device_edges": edges,
+        **bytes_of(traffic),
+    }
+
+
+def bytes_of(traffic: np.ndarray) -> dict[str, Any]:
+    """What a row tells of the bytes that came to each device; see `row_of_parts`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from evener.engine.trace import bytes_of
+    >>> found = bytes_of(np.array([[12, 8, 80], [0, 0, 0]]))
+    >>> found["bytes"], found["useful_share"], found["device_useful_share"]
+    (12, 0.1, [0.1, None])
+    """
+    sent, useful, whole = (int(count) for count in traffic.sum(axis=0))
+    return {
         "bytes": sent,
         "useful_bytes": useful,
         "bytes_of_all": whole,
         "useful_share": share_of(useful, whole),
-        "device_frontier": frontier,
-        "device_edges": edges,
         "device_bytes": traffic[:, 0].tolist(),
         "device_useful_share": [share_of(int(row[1]), int(row[2])) for row in traffic],
     }
