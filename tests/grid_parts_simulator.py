@@ -4,6 +4,7 @@ See `grid_simulator`: here each part has a block of its own, and a meeting of al
 """
 
 import threading
+import time
 
 import numpy as np
 
@@ -30,7 +31,11 @@ class PartBlock(Block):
         def meet(sync, share):
             self.world.exchange(self.part * THREADS + here.thread, None)
 
-        return {**super().replacements(), warp.meet_at: meet}
+        def hear(array, index):
+            time.sleep(0.0005)  # whoever waits for another machine leaves the interpreter to it
+            return array[index]
+
+        return {**super().replacements(), warp.meet_at: meet, warp.hear: hear}
 
 
 class Simulation:
@@ -98,16 +103,25 @@ def simulate_hybrid(
 ):
     """A job on parts of the cpu, compiled, and simulated ones, which a hub joins.
 
-    ``kinds`` is a list such as ``["cpu", "cuda"]``.
+    ``kinds`` is a list such as ``["cpu", "cuda"]``; without a cpu each part is a card of its own.
     """
     k, chosen = len(kinds), policy_of(policy)
     job = set_up(program, graph, parameters)
     gpu._reset_scalars(job)
     plan = gpu_parts.make_plan(job, direction, "auto", chosen, hub=True)
     parts = divide_by(graph, partition, [1 / k] * k, **native_parts.lists_of(job, direction))
-    machine_of = [int(kind == "cuda") for kind in kinds]
+    machine_of = [int(kind == "cuda") for kind in kinds] if "cpu" in kinds else list(range(k))
     hub = new_hub(np.zeros, job, parts, machine_of, plan.lowered)
     local = [p for p, kind in enumerate(kinds) if kind == "cuda"]
+    if "cpu" not in kinds:
+        given = [
+            gpu_parts.simulated_arguments(job, plan, parts, THREADS, chosen, [p], hub)
+            for p in local
+        ]
+        for card in [Simulation(plan.kernel, arguments) for arguments in given]:
+            card.wait()
+        _take(job, parts, {p: arguments for p, (arguments,) in enumerate(given)})
+        return job
     arguments = gpu_parts.simulated_arguments(job, plan, parts, THREADS, chosen, local, hub)
     threads = [int(kind == "cpu") for kind in kinds]
     on_cpu = native_parts._Run(job, parts, threads, chosen, direction, lambda kernel: hub)
@@ -118,10 +132,17 @@ def simulate_hybrid(
     finally:
         on_gpu.wait()
     on_cpu.collect(1.0)
+    _take(job, parts, dict.fromkeys(local, arguments[0]))
+    return job
+
+
+def _take(job, parts, arguments):
+    """Fill the fields of a job from those of simulated parts."""
     for i, (name, whole) in enumerate(job.fields.items()):
-        for p in local:
-            part, field = parts.parts[p], arguments[0][ALLS][i]
-            if not program.declaration.fields[name].replicated:
+        for p, given in arguments.items():
+            part, field = parts.parts[p], given[ALLS][i]
+            if not job.declaration.fields[name].replicated:
                 base = int(parts.bases[p])
                 whole[part.ids[: part.owned]] = field[base : base + part.owned]
-    return job
+            elif len(arguments) == len(parts.parts):
+                whole[:] = field[p * len(whole) : (p + 1) * len(whole)]

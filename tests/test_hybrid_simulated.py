@@ -57,6 +57,14 @@ def test_programs(program):
             check(program, GRAPHS[name], SETS[(FEW.index(program) + i) % 3])
 
 
+@pytest.mark.parametrize("program", FEW, ids=lambda p: p.__name__)
+def test_several_cards(program):
+    """A kernel on each of several GPUs, which share no memory but the hub."""
+    for name, k in (("rmat", 2), ("directed", 3)):
+        if suits(program, GRAPHS[name]):
+            check(program, GRAPHS[name], ["cuda"] * k)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("direction", ["auto", "push", "pull"])
 @pytest.mark.parametrize("graph", ["rmat", "grid", "directed", "loop", "one vertex"])

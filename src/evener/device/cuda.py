@@ -282,11 +282,19 @@ class GridKernel:
     def start(self, words: np.ndarray, blocks: int | None = None, stream: Any = None) -> None:
         """Start the kernel with arguments that `pack` packed, in the order of the stream."""
         stream = stream or library().cuda.get_current_stream()
+        self._launch(*self._ready(words, blocks or self.blocks, stream))
+
+    def _ready(self, words: np.ndarray, blocks: int, stream: Any) -> tuple[tuple[Any, ...], Any]:
+        """What the driver is given, and an array that it reads when it is called."""
         places = words.ctypes.data + words.itemsize * np.arange(len(words), dtype=np.uint64)
-        failed = _driver().cuLaunchCooperativeKernel(
-            ctypes.c_void_p(self._function.ptr), blocks or self.blocks, 1, 1, BLOCK, 1, 1, 0,
+        given = (
+            ctypes.c_void_p(self._function.ptr), blocks, 1, 1, BLOCK, 1, 1, 0,
             ctypes.c_void_p(stream.ptr), ctypes.c_void_p(places.ctypes.data),
         )  # fmt: skip
+        return given, places
+
+    def _launch(self, given: tuple[Any, ...], places: np.ndarray) -> None:
+        failed = _driver().cuLaunchCooperativeKernel(*given)
         if failed:
             raise DeviceError(f"the driver does not start the kernel: its error is {failed}.")
 
@@ -306,23 +314,26 @@ class GridKernel:
         _wait([stop], [cancel])
         return cuda.get_elapsed_time(start, stop) / 1000
 
-    def start_beside(self, words: list[np.ndarray], blocks: list[int]) -> Running:
+    def start_beside(self, words: list[np.ndarray], blocks: list[int], group: int = 0) -> Running:
         """Start the kernel several times at once, each time with so many of the card's blocks.
 
-        All of them are on the card together, so that they can meet.
+        All of them are on the card together, so that they can meet, and so are those of other
+        groups if there are blocks enough.
         """
         if sum(blocks) > self.blocks:
             raise DeviceError(f"this GPU runs {self.blocks} blocks at once, not {sum(blocks)}.")
         cuda = library().cuda
         ready = cuda.Event()
         ready.record(cuda.get_current_stream())
-        streams = _streams(current(), len(words))
+        streams = _streams(current(), len(words), group)
         start, stops = cuda.Event(), [cuda.Event() for _ in words]
         for stream in streams:
             stream.wait_event(ready)
+        calls = list(map(self._ready, words, blocks, streams))
         start.record(streams[0])
-        for one, count, stream, stop in zip(words, blocks, streams, stops, strict=True):
-            self.start(one, count, stream)
+        for given, places in calls:  # one after the other at once: the first waits for the last
+            self._launch(given, places)
+        for stream, stop in zip(streams, stops, strict=True):
             stop.record(stream)
         return Running(start, stops)
 
@@ -365,7 +376,7 @@ def _wait(stops: list[Any], cancels: list[int]) -> None:
 
 
 @functools.cache
-def _streams(ordinal: int, count: int) -> list[Any]:
+def _streams(ordinal: int, count: int, group: int) -> list[Any]:
     """Streams of a GPU that do not wait for each other."""
     return [library().cuda.Stream(non_blocking=True) for _ in range(count)]
 
@@ -381,11 +392,38 @@ def allocate(nbytes: int) -> Any:
     return library().cuda.alloc(nbytes)
 
 
+def join_peers(ordinals: list[int]) -> bool:
+    """Let GPUs reach the memory of the first of them, if all can; returns whether they do."""
+    runtime = library().cuda.runtime
+    first, others = ordinals[0], sorted(set(ordinals[1:]) - {ordinals[0]})
+    if not all(runtime.deviceCanAccessPeer(other, first) for other in others):
+        return False
+    for other in others:
+        if (other, first) not in _joined:
+            with on(other):
+                runtime.deviceEnablePeerAccess(first)
+            _joined.add((other, first))
+    return True
+
+
+_joined: set[tuple[int, int]] = set()
+
+
+def on_card(length: int, dtype: Any) -> Any:
+    """An array in the memory of the current GPU, filled with zeros."""
+    return library().zeros(max(1, length), dtype)
+
+
 def pinned(length: int, dtype: Any) -> np.ndarray:
     """An array in the host's memory that kernels reach at the same address."""
     dtype = np.dtype(dtype)
     memory = library().cuda.alloc_pinned_memory(max(1, length) * dtype.itemsize)
     return np.frombuffer(memory, dtype, max(1, length))
+
+
+def address_of(array: Any) -> int:
+    """Where an array is, in the host's memory or a GPU's."""
+    return array.ctypes.data if isinstance(array, np.ndarray) else array.data.ptr
 
 
 def upload(address: int, array: np.ndarray, stream: Any = None) -> None:

@@ -43,6 +43,24 @@ class Texts:
         lines += [f"{self.value(name, 'slot')} = 0" for name in sorted(self.zeroed)]
         return _function("copy(values, olds, slot, g, home)", [*lines, "return new"])
 
+    def peek(self, names: tuple[str, ...]) -> str:
+        """``peek(values, home)``: the values of an owner, to be looked at before they are needed.
+
+        With `place` it is `copy` in two steps, so that the values of several are under way.
+        """
+        found = "".join(f"{self.value(name, 'home')}, " for name in names)
+        return _function("peek(values, home)", [f"return ({found}0,)"])
+
+    def place(self, names: tuple[str, ...]) -> str:
+        """``place(values, olds, slot, g, found)``: a ghost takes what was found."""
+        lines = []
+        for i, name in enumerate(names):
+            lines.append(f"{self.value(name, 'slot')} = found[{i}]")
+            if name in self.shadowed:
+                lines.append(f"{self.old(name)} = found[{i}]")
+        lines += [f"{self.value(name, 'slot')} = 0" for name in sorted(self.zeroed)]
+        return _function("place(values, olds, slot, g, found)", lines or ["pass"])
+
     def give(self, broadcast: tuple[str, ...], careful: bool) -> str:
         """``give(values, inside, slot, home)``: a ghost takes the values of its owner.
 
@@ -63,6 +81,21 @@ class Texts:
         """``unpack(values, boxes, slot, at)``: values of a slot from another machine."""
         lines = [f"{self.value(name, 'slot')} = boxes[{i}][at]" for i, name in enumerate(names)]
         return _function("unpack(values, boxes, slot, at)", lines or ["pass"])
+
+    def arrive(self, names: tuple[str, ...]) -> str:
+        """``arrive(values, olds, boxes, slot, g, at)``: as `copy`, from another machine."""
+        lines = ["new = False"]
+        for i, name in enumerate(names):
+            lines += [
+                f"x = boxes[{i}][at]",
+                f"if {self.value(name, 'slot')} != x:",
+                "    new = True",
+                f"    {self.value(name, 'slot')} = x",
+            ]
+            if name in self.shadowed:
+                lines.append(f"{self.old(name)} = x")
+        lines += [f"{self.value(name, 'slot')} = 0" for name in sorted(self.zeroed)]
+        return _function("arrive(values, olds, boxes, slot, g, at)", [*lines, "return new"])
 
     def shadow(self, names: tuple[str, ...]) -> str:
         """``shadow(values, olds, home, g)``: what a ghost elsewhere begins a stage with."""

@@ -62,13 +62,8 @@ def run_gpu_parts(
     limits: Sequence[int | None] = (),
     device_arrays: bool = False,
 ) -> list[str]:
-    """Divide the graph and run a job over its parts on a GPU; returns what there is to say."""
+    """Divide the graph and run a job over its parts on one GPU; returns what there is to say."""
     k = len(ordinals)
-    if len(set(ordinals)) > 1:
-        raise DeviceError(
-            "this version has parts on one GPU only; name the same one for each part, as in "
-            f"'cuda:{ordinals[0]}+cuda:{ordinals[0]}'."
-        )
     if k > exchange.MOST_PARTS:
         raise DeviceError(f"one GPU can have at most {exchange.MOST_PARTS} parts, not {k}.")
     job.stats.update(supersteps=0, edges=0)
@@ -91,6 +86,7 @@ def run_gpu_parts(
         while True:
             card = Card(job, plan, parts, list(range(k)), policy, room)
             job.stats["compile_seconds"] = time.perf_counter() - began
+            card.prepare()
             card.start()
             card.wait()
             if card.ended != MORE_ROOM:
@@ -141,10 +137,10 @@ class Launch(NamedTuple):
 
 
 def _launch(
-    job: Job, plan: Plan, parts: Parts, local: list[int], room: int, hub: HubMemory
+    job: Job, plan: Plan, parts: Parts, local: list[int], room: int, hub: HubMemory, among: int
 ) -> Launch:
     """The launches of the parts of a card, made once for each division of a graph."""
-    key = ("launch", device.current(), tuple(local), room, plan.key)
+    key = ("launch", device.current(), tuple(local), room, among, plan.key)
     if key not in parts.on_gpus:
         layout = PartsLayout()
         if not is_placed(parts, local):
@@ -162,7 +158,7 @@ def _launch(
             check_functors(job.declaration, plan.functors, *_examples(example))
             raise
         sizes = [len(parts.parts[p].out[1]) for p in local]
-        blocks = dict(zip(local, divide_blocks(kernel.blocks, sizes), strict=True))
+        blocks = dict(zip(local, divide_blocks(kernel.blocks // among, sizes), strict=True))
         packed = [device.pack(given) for given in arguments]
         traffic = shared.links[13]
         parts.on_gpus[key] = Launch(kernel, packed, blocks, layout, arguments, traffic)
@@ -196,39 +192,45 @@ def _require(job: Job, needed: int) -> None:
 
 
 class Card:
-    """Parts of a graph on the current GPU, in one run."""
+    """Parts of a graph on the current GPU, whose blocks are divided ``among`` so many of these."""
 
     def __init__(
         self, job: Job, plan: Plan, parts: Parts, local: list[int], policy: Policy, room: int,
-        hub: HubMemory | None = None,
+        hub: HubMemory | None = None, among: int = 1,
     ):  # fmt: skip
         self.job, self.plan, self.parts, self.local = job, plan, parts, local
+        self.ordinal = device.current()
         self.hub = hub or no_hub(job, parts, plan.lowered)
-        self.launch = _launch(job, plan, parts, local, room, self.hub)
+        self.launch = _launch(job, plan, parts, local, room, self.hub, among)
         self.places = places_of(job, parts, self.launch.blocks, BLOCK, policy, self.hub)
         self.at = place_parts(device.library(), parts, job.graph.degrees, local)
         self.owned = [parts.parts[p].owned for p in local]
         self.ghosts = [parts.parts[p].held - parts.parts[p].owned for p in local]
         self.blocks = list(self.launch.blocks.values())
+        self.copies = 1 if plan.lowered.shares else len(parts.parts)  # of replicated fields
 
     @property
     def nbytes(self) -> int:
         """Bytes that a run takes besides the lists of the parts."""
-        n, k, slots = self.job.graph.num_vertices, len(self.parts.parts), int(self.parts.bases[-1])
+        n, slots = self.job.graph.num_vertices, int(self.parts.bases[-1])
         found = sum(self.launch.layout.sizes.values())
         for name, field in self.job.fields.items():
             replicated = self.job.declaration.fields[name].replicated
-            found += (k * n if replicated else slots) * field.dtype.itemsize
+            found += (self.copies * n if replicated else slots) * field.dtype.itemsize
         return found + sum(self.owned) * self.job.graph._indices.dtype.itemsize
 
-    def start(self) -> None:
-        """Fill the memory of a run, and start the kernels."""
+    def here(self) -> Any:
+        """A context in which this GPU is the current one."""
+        return device.on(self.ordinal)
+
+    def prepare(self) -> None:
+        """Fill the memory of a run."""
         job, launch, library = self.job, self.launch, device.library()
         sizes = launch.layout.sizes
         _require(job, self.nbytes)
         memory = {region: device.allocate(max(1, size)) for region, size in sizes.items()}
         device.clear(memory["cleared"].ptr, sizes["cleared"])
-        self.fields = spread_fields(library, job, self.at, len(self.parts.parts))
+        self.fields = spread_fields(library, job, self.at, self.copies)
         n = job.graph.num_vertices
         given = {f"field {name}": field for name, field in self.fields.items()}
         given |= {f"old {name}": self.fields[name][:n].copy() for name in self.plan.united}
@@ -241,16 +243,20 @@ class Card:
         given["hub machine_of"] = library.asarray(self.hub.machine_of)
         self.kept = given, memory  # until the kernels have ended
         self.addresses = {
-            **{name: array.ctypes.data for name, array in hub_arrays(self.hub).items()},
+            **{name: device.address_of(array) for name, array in hub_arrays(self.hub).items()},
             **{name: array.data.ptr for name, array in given.items()},
             **{region: piece.ptr for region, piece in memory.items()},
         }
-        words = [self._words(packed) for packed in launch.packed]
+        self.words = [self._words(packed) for packed in launch.packed]
         self.cancels = [
             self._address(arguments[0]) + CANCEL * arguments[0].dtype.itemsize
             for arguments in launch.arguments
         ]
-        self.running = launch.kernel.start_beside(words, self.blocks)
+
+    def start(self) -> None:
+        """Start the kernels."""
+        group = int(self.hub.machine_of[self.local[0]])
+        self.running = self.launch.kernel.start_beside(self.words, self.blocks, group)
 
     def _words(self, packed: device.Packed) -> np.ndarray:
         words = packed.words.copy()
@@ -266,9 +272,9 @@ class Card:
         nbytes = min(count, span.size) * span.dtype.itemsize
         return device.download(self._address(span), nbytes).view(span.dtype)
 
-    def check(self) -> None:
-        """Raise an error of the GPU, if there is one."""
-        self.running.is_done()
+    def is_done(self) -> bool:
+        """Whether the kernels have ended; an error of the GPU is raised."""
+        return self.running.is_done()
 
     def wait(self) -> None:
         """Wait until the kernels have ended."""

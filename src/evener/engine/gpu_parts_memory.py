@@ -97,13 +97,13 @@ class PartsLayout(Layout):
 # ---- fields ------------------------------------------------------------------------------------
 
 
-def spread_fields(library: Any, job: Job, at: PartsOnDevice, k: int) -> dict[str, Any]:
-    """The fields in the slots of all parts, or as often as there are parts."""
+def spread_fields(library: Any, job: Job, at: PartsOnDevice, copies: int) -> dict[str, Any]:
+    """The fields in the slots of all parts; so many copies of those that are replicated."""
     made = {}
     for name, field in job.fields.items():
         slots = len(at.ids)
         if job.declaration.fields[name].replicated:
-            made[name] = library.tile(_made(library, field), k)
+            made[name] = library.tile(_made(library, field), copies)
         elif isinstance(field, LazyArray) and field.is_uniform:
             made[name] = library.full(slots, field._fill, field.dtype)
         else:

@@ -142,7 +142,8 @@ def share(
     slots, ghosts = int(parts.bases[-1]), len(parts.home)
     ids = next(iter(at.parts.values())).rows[1].dtype
     dtypes = {name: field.dtype for name, field in job.fields.items()}
-    lengths = {name: k * n if d.fields[name].replicated else slots for name in d.fields}
+    copies = 1 if plan.lowered.shares else k
+    lengths = {name: copies * n if d.fields[name].replicated else slots for name in d.fields}
     links = (
         cleared(SYNC_WORDS, np.uint32), cleared(2 * k * APART, np.int64), at.bases,
         at.owned, at.ghosts, at.home, cleared(slots, np.uint32), scratch(max(1, ghosts), ids),
@@ -173,15 +174,20 @@ def _to_hub(room_for: Any, at: PartsOnDevice, hub: HubMemory, k: int) -> tuple[A
 
     arrays = (
         named("machine_of", hub.machine_of), at.ghosts, room_for.cleared(1, np.int64),
-        room_for.cleared(2 * k * APART, np.int64), *each("words", hub[1:6]),
+        room_for.cleared(2 * k * APART, np.int64), *each("words", words_of(hub)),
     )  # fmt: skip
     return arrays, each("box", hub.boxes), each("copy", hub.copies), each("agreed", hub.agreed)
+
+
+def words_of(hub: HubMemory) -> tuple[np.ndarray, ...]:
+    """The arrays of the hub that are no boxes; a grid has its bits in words of 32."""
+    return (*hub[1:6], hub.bits.view(np.uint32))
 
 
 def hub_arrays(hub: HubMemory) -> dict[str, np.ndarray]:
     """The arrays of the hub by the names under which kernels know them."""
     found = {"hub machine_of": hub.machine_of}
-    kinds = {"words": hub[1:6], "box": hub.boxes, "copy": hub.copies, "agreed": hub.agreed}
+    kinds = {"words": words_of(hub), "box": hub.boxes, "copy": hub.copies, "agreed": hub.agreed}
     for name, arrays in kinds.items():
         found |= {f"hub {name} {i}": array for i, array in enumerate(arrays)}
     return found
@@ -215,8 +221,9 @@ def arguments_of(
     length = job.graph.num_vertices
 
     def mine(name: str, array: Any) -> Any:
-        replicated = d.fields[name].replicated
-        return array[p * length : (p + 1) * length] if replicated else array[first:last]
+        if not d.fields[name].replicated:
+            return array[first:last]
+        return array if plan.lowered.shares else array[p * length : (p + 1) * length]
 
     partials = tuple(
         cleared(gpu.MAX_BLOCKS, field_dtype(scalar.dtype, job.graph))
@@ -340,7 +347,7 @@ def simulated_arguments(
     k, n = len(parts.parts), job.graph.num_vertices
     at = place_parts(np, parts, job.graph.degrees, local)
     hub = hub or no_hub(job, parts, plan.lowered)
-    fields = spread_fields(np, job, at, k)
+    fields = spread_fields(np, job, at, 1 if plan.lowered.shares else k)
     given = {f"field {name}": array for name, array in fields.items()}
     given |= {f"old {name}": fields[name][:n].copy() for name in plan.united}
     given |= hub_arrays(hub)

@@ -22,6 +22,7 @@ class HubMemory(NamedTuple):
     far_sizes: np.ndarray
     box: np.ndarray
     marks: np.ndarray
+    bits: np.ndarray
     boxes: tuple[np.ndarray, ...]  # of each field that travels by ghosts
     copies: tuple[np.ndarray, ...]  # of each replicated field
     agreed: tuple[np.ndarray, ...]  # of each scalar
@@ -34,7 +35,7 @@ class HubMemory(NamedTuple):
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
-        arrays = [*self[1:6], *self.boxes, *self.copies, *self.agreed]
+        arrays = [*self[1:7], *self.boxes, *self.copies, *self.agreed]
         return sum(array.nbytes for array in arrays)
 
     def reset(self) -> None:
@@ -49,9 +50,13 @@ class HubMemory(NamedTuple):
 
 def new_hub(
     allocate: Callable[[int, Any], np.ndarray], job: Job, parts: Parts, machine_of: list[int],
-    kernel: PartsKernel,
+    kernel: PartsKernel, boxes: Callable[[int, Any], Any] | None = None,
 ) -> HubMemory:  # fmt: skip
-    """A hub for the parts and for what a kernel exchanges; ``allocate(length, dtype)``."""
+    """A hub for the parts and for what a kernel exchanges; ``allocate(length, dtype)``.
+
+    What the host has no part in may be elsewhere: ``boxes(length, dtype)``.
+    """
+    boxes = boxes or allocate
     k, n, ghosts = len(parts.parts), job.graph.num_vertices, len(parts.home)
     ids = np.dtype(f"u{job.graph._indices.dtype.itemsize}")
     words = 2 * k * APART
@@ -61,10 +66,11 @@ def new_hub(
         allocate(FLAG_WORDS * (max(machine_of) + 2), np.int64),
         allocate(words, np.int64),
         allocate(words, np.int64),
-        allocate(2 * ghosts, ids),
-        allocate(2 * ghosts, np.uint8),
-        tuple(allocate(2 * ghosts, dtypes[name]) for name in kernel.carried),
-        tuple(allocate(2 * k * n, dtypes[name]) for name in kernel.united),
+        boxes(2 * ghosts, ids),
+        boxes(2 * ghosts, np.uint8),
+        boxes(2 * (ghosts // 64 + k * k + 1), np.uint64),
+        tuple(boxes(2 * ghosts, dtypes[name]) for name in kernel.carried),
+        tuple(boxes(2 * k * n, dtypes[name]) for name in kernel.united),
         tuple(
             allocate(words, field_dtype(scalar.dtype, job.graph))
             for scalar in job.declaration.scalars.values()

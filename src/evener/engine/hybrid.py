@@ -1,59 +1,75 @@
-"""Sets of CPUs and a GPU: compiled kernels on both at once, joined by a hub in the host's memory.
+"""Sets of CPUs and GPUs: compiled kernels on all at once, joined by a hub in the host's memory.
 
-All CPU parts are one machine, the GPU with its parts another (`evener.operators.hub`). Both run
-the whole loop; they shake hands where a kernel over parts exchanges or agrees on something, and the
-host does nothing in between but look whether one has failed.
+All CPU parts are one machine, each GPU with its parts another (`evener.operators.hub`). All run the
+whole loop; they shake hands where a kernel over parts exchanges or agrees on something, and the
+host does nothing in between but look whether one has failed. Where there are GPUs alone, and all
+can reach the memory of the first, what they tell each other goes there.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from evener import progress
 from evener.device import cuda as device
+from evener.device.cuda import POLL_SECONDS, SPIN_SECONDS
 from evener.engine import gpu
 from evener.engine.gpu_parts import Card, trace_rows
 from evener.engine.gpu_parts_plan import make_plan
 from evener.engine.hub import HubMemory, new_hub
 from evener.engine.job import Job
+from evener.engine.lower_resume import MORE_ROOM
 from evener.engine.memory import require_parts
 from evener.engine.native_parts import _Run, lists_of, name_of, require_threads
 from evener.engine.partitioners import partition as assign
 from evener.engine.parts import Parts, divide_by, put_back
 from evener.engine.trace import share_of
-from evener.errors import DeviceError, MemoryBudgetError
+from evener.errors import MemoryBudgetError
 from evener.operators.policies import Policy
 
 ROOM = 64  # times the vertices: more than this a record is not given
 
 
+def machines_of(ordinals: Sequence[int | None]) -> list[int]:
+    """The machine of each part: all CPUs are one, and each GPU is one with all of its parts.
+
+    Examples
+    --------
+    >>> from evener.engine.hybrid import machines_of
+    >>> machines_of([None, 0, 1, None, 0])
+    [0, 1, 2, 0, 1]
+    """
+    known: dict[int | None, int] = {}
+    return [known.setdefault(ordinal, len(known)) for ordinal in ordinals]
+
+
 def run_hybrid(
     job: Job,
     threads: list[int],
-    ordinals: list[int | None],
+    ordinals: Sequence[int | None],
     partition: Any,
     direction: str,
     schedule: str,
     policy: Policy,
     limits: Sequence[int | None] = (),
 ) -> list[str]:
-    """Divide the graph among CPUs and a GPU and run a job; returns what there is to say about it.
+    """Divide the graph among CPUs and GPUs and run a job; returns what there is to say about it.
 
     Each part has threads, or else the number of a GPU.
     """
-    k, cards = len(threads), {ordinal for ordinal in ordinals if ordinal is not None}
-    if len(cards) > 1:
-        raise DeviceError("this version joins CPUs with one GPU only; name one.")
+    k = len(threads)
     require_threads(threads)
     job.stats.update(supersteps=0, edges=0, threads=threads)
     gpu._reset_scalars(job)
     job.fields = {name: np.array(field) for name, field in job.fields.items()}
     if job.graph.num_vertices == 0:
         return [f"Direction: {direction}. There was nothing to do."]
-    shares, first = [1 / k] * k, next(p for p, count in enumerate(threads) if count)
+    shares, first = [1 / k] * k, next((p for p, count in enumerate(threads) if count), 0)
     if any(limit is not None for limit in limits):
         names = [f"cpu:{count}" if count else "cuda" for count in threads]
         part_of = assign(job.graph, partition, shares, cpu=first)
@@ -61,101 +77,179 @@ def run_hybrid(
     began = time.perf_counter()
     parts = divide_by(job.graph, partition, shares, cpu=first, **lists_of(job, direction))
     job.stats["partition_seconds"] = time.perf_counter() - began
-    with device.on(cards.pop()):
-        card = _run(job, parts, threads, direction, schedule, policy)
+    cards = _run(job, parts, threads, ordinals, direction, schedule, policy)
     owned = " + ".join(f"{part.owned:,}" for part in parts.parts)
+    where = "memory of the first GPU" if _is_apart(cards[0].hub) else "memory that all reach"
+    blocks = " + ".join(str(sum(card.blocks)) for card in cards)
     return [
         f"Partition: {name_of(partition)}, {k} parts with {owned} vertices.",
-        f"Threads: {' + '.join(map(str, threads))}, 0 for parts on the GPU, which has "
-        f"{sum(card.blocks)} blocks. Direction: {direction}.",
-        "CPU and GPU ran the loop at the same time and met in memory that both reach.",
+        f"Threads: {' + '.join(map(str, threads))}, 0 for parts on a GPU. Blocks of the GPUs: "
+        f"{blocks}. Direction: {direction}.",
+        f"All devices ran the loop at the same time and met in {where}.",
     ]
 
 
 def _run(
-    job: Job, parts: Parts, threads: list[int], direction: str, schedule: str, policy: Policy
-) -> Card:
+    job: Job, parts: Parts, threads: list[int], ordinals: Sequence[int | None], direction: str,
+    schedule: str, policy: Policy,
+) -> list[Card]:  # fmt: skip
     began = time.perf_counter()
     plan = make_plan(job, direction, schedule, policy, hub=True)
-    local = [p for p, count in enumerate(threads) if count == 0]
-    hub = _hub(job, parts, threads, plan)
-    room = max(parts.parts[p].owned for p in local) + 1
+    machine_of = machines_of(ordinals)
+    hub = _hub(job, parts, machine_of, ordinals, plan)
+    local: dict[int, list[int]] = {}  # the parts of each machine that is a GPU
+    for p, ordinal in enumerate(ordinals):
+        if ordinal is not None:
+            local.setdefault(machine_of[p], []).append(p)
+    places = [ordinals[mine[0]] or 0 for mine in local.values()]
+    room = max(parts.parts[p].owned for mine in local.values() for p in mine) + 1
     while True:
-        on_cpu = _Run(job, parts, threads, policy, direction, lambda kernel: hub)
-        assert on_cpu.kernel.carried == plan.lowered.carried
-        card = Card(job, plan, parts, local, policy, room, hub)
+        on_cpu = None
+        if any(threads):
+            on_cpu = _Run(job, parts, threads, policy, direction, lambda kernel: hub)
+            assert on_cpu.kernel.carried == plan.lowered.carried
+        cards = []
+        for mine, ordinal in zip(local.values(), places, strict=True):
+            with device.on(ordinal):
+                shared = places.count(ordinal)  # by how many machines
+                cards.append(Card(job, plan, parts, mine, policy, room, hub, shared))
         job.stats["compile_seconds"] = time.perf_counter() - began
-        started = time.perf_counter()
         try:
-            _go(on_cpu, card, hub)
+            job.stats["loop_seconds"] = _go(on_cpu, cards, hub)
         except MemoryBudgetError:
             if room > ROOM * job.graph.num_vertices:
                 raise
-            room *= 4  # the GPU's record was full, as it has no more than it was given
+            room *= 4  # the record of a GPU was full, as it has no more than it was given
             continue
-        job.stats["loop_seconds"] = time.perf_counter() - started
-        on_cpu.collect(job.stats["loop_seconds"])
-        _join(job, parts, card, local)
-        return card
+        if on_cpu is not None:
+            on_cpu.collect(job.stats["loop_seconds"])
+        _join(job, parts, cards)
+        return cards
 
 
-def _go(on_cpu: _Run, card: Card, hub: HubMemory) -> None:
-    """Run both; whichever fails, nobody waits for it."""
+def _go(on_cpu: _Run | None, cards: list[Card], hub: HubMemory) -> float:
+    """Run all; whichever fails, nobody waits for it. Returns the seconds of the loop."""
     hub.reset()
-    card.start()
+    for card in cards:  # all of them before one runs: memory may have to wait for a card to be idle
+        with card.here():
+            card.prepare()
+            device.synchronize()
+    started = time.perf_counter()
     try:
-        on_cpu.go(card.check, hub.give_up)
-    except KeyboardInterrupt:
-        card.wait()  # both were told to stop, and did
+        for card in cards:
+            with card.here():
+                card.start()
+        if on_cpu is not None:
+            on_cpu.go(lambda: _check(cards), hub.give_up)
+        else:
+            while not _are_done(cards):
+                if time.perf_counter() - started > SPIN_SECONDS:
+                    time.sleep(POLL_SECONDS)
+                    progress.report(0, 0)
+    except BaseException as error:
+        if on_cpu is None or not isinstance(error, KeyboardInterrupt):
+            hub.give_up()  # else all were told to stop, and do
+        _end(cards)
         raise
-    except BaseException:
-        hub.give_up()
-        card.wait()
-        raise
-    card.wait()
+    _end(cards)
+    seconds = time.perf_counter() - started
+    if any(card.ended == MORE_ROOM for card in cards):
+        raise MemoryBudgetError("a record is full.")
+    return seconds
 
 
-def _hub(job: Job, parts: Parts, threads: list[int], plan: Any) -> HubMemory:
+def _check(cards: list[Card]) -> None:
+    _are_done(cards)
+
+
+def _are_done(cards: list[Card]) -> bool:
+    """Whether all have ended; the error of any is raised."""
+    done = [card.is_done() for card in cards]
+    return all(done)
+
+
+def _end(cards: list[Card]) -> None:
+    for card in cards:
+        with card.here():
+            card.wait()
+
+
+def _hub(
+    job: Job, parts: Parts, machine_of: list[int], ordinals: Sequence[int | None], plan: Any
+) -> HubMemory:
     """The hub of these parts and this kernel, kept with them."""
-    key = ("hub", plan.key, tuple(count > 0 for count in threads))
+    key = ("hub", plan.key, tuple(machine_of), tuple(ordinals))
     if key not in parts.on_gpus:
-        machine_of = [int(count == 0) for count in threads]
-        parts.on_gpus[key] = new_hub(device.pinned, job, parts, machine_of, plan.lowered)
+        cards = [ordinal for ordinal in ordinals if ordinal is not None]
+        boxes = None
+        if len(cards) == len(ordinals) and device.join_peers(cards):
+            boxes = device.on_card
+        with device.on(cards[0]):
+            hub = new_hub(device.pinned, job, parts, machine_of, plan.lowered, boxes)
+        parts.on_gpus[key] = hub
     return parts.on_gpus[key]
 
 
-def _join(job: Job, parts: Parts, card: Card, local: list[int]) -> None:
-    """Add what the GPU found to what the CPU did."""
-    for name, field in card.fields.items():
-        if job.declaration.fields[name].replicated:
-            continue  # all copies are the same
-        for p in local:
-            part, base = parts.parts[p], int(parts.bases[p])
-            put_back(job.fields[name], part, field[base : base + part.owned].get())
-    found = card.stats()
-    job.stats["device_seconds"] = found["device_seconds"]
-    for p, nbytes in zip(local, found["memory"], strict=True):
-        job.stats["memory"][p] = nbytes
-    for name in ("edges", "bytes_sent", "bytes_useful", "bytes_of_all"):
-        job.stats[name] += found[name]
-    here, there = job.make_trace, card.told()
-    assert here is not None
-    threads = job.stats["threads"]
+def _is_apart(hub: HubMemory) -> bool:
+    """Whether the host does not reach the boxes."""
+    return not isinstance(hub.box, np.ndarray)
+
+
+def _join(job: Job, parts: Parts, cards: list[Card]) -> None:
+    """Add what the GPUs found to what the CPU did."""
+    threads, n = job.stats["threads"], job.graph.num_vertices
+    rows: list[tuple[list[int], Any]] = []  # parts of a machine, and what makes their rows
+    if job.make_trace is not None:
+        rows.append(([p for p, count in enumerate(threads) if count], job.make_trace))
+    else:
+        job.stats.update(
+            memory=[0] * len(threads), bytes_sent=0, bytes_useful=0, bytes_of_all=0,
+            owned=[part.owned for part in parts.parts],
+            ghosts=[part.held - part.owned for part in parts.parts],
+        )  # fmt: skip
+    seconds = 0.0
+    for card in cards:
+        with card.here():
+            for name, field in card.fields.items():
+                for p in card.local:
+                    part, base = parts.parts[p], int(parts.bases[p])
+                    if not job.declaration.fields[name].replicated:
+                        put_back(job.fields[name], part, field[base : base + part.owned].get())
+                if job.declaration.fields[name].replicated and not any(threads):
+                    first = card.local[0] * n  # all copies are the same
+                    job.fields[name][:] = field[first : first + n].get()
+            found = card.stats()
+            if not any(threads):
+                job.stats["supersteps"] = found["supersteps"]
+                job.scalars.update(card.scalars())
+            told = card.told()
+        seconds = max(seconds, found["device_seconds"])
+        for p, nbytes in zip(card.local, found["memory"], strict=True):
+            job.stats["memory"][p] = nbytes
+        for name in ("edges", "bytes_sent", "bytes_useful", "bytes_of_all"):
+            job.stats[name] += found[name]
+        rows.append((card.local, partial(trace_rows, *told)))
+    job.stats["device_seconds"] = seconds
 
     def make() -> list[dict[str, Any]]:
-        return [_row(a, b, threads) for a, b in zip(here(), trace_rows(*there), strict=False)]
+        places = [mine for mine, _ in rows]
+        return [_row(one, places) for one in zip(*(make() for _, make in rows), strict=False)]
 
     job.make_trace = make
 
 
-def _row(here: dict[str, Any], there: dict[str, Any], threads: list[int]) -> dict[str, Any]:
-    """One superstep of both, with lists in the order of the parts."""
-    row = {**here, "seconds": max(here["seconds"], there["seconds"])}
-    for name, value in here.items():
+def _row(rows: tuple[dict[str, Any], ...], places: list[list[int]]) -> dict[str, Any]:
+    """One superstep of all machines, with lists in the order of the parts."""
+    made = {**rows[0], "seconds": max(row["seconds"] for row in rows)}
+    for name, value in rows[0].items():
         if isinstance(value, list):
-            one, other = iter(value), iter(there[name])
-            row[name] = [next(one if count else other) for count in threads]
+            found = {
+                p: one
+                for row, mine in zip(rows, places, strict=True)
+                for p, one in zip(mine, row[name], strict=True)
+            }
+            made[name] = [found[p] for p in sorted(found)]
     for name in ("frontier", "edges", "bytes", "useful_bytes", "bytes_of_all"):
-        row[name] = here[name] + there[name]
-    row["useful_share"] = share_of(row["useful_bytes"], row["bytes_of_all"])
-    return row
+        made[name] = sum(row[name] for row in rows)
+    made["useful_share"] = share_of(made["useful_bytes"], made["bytes_of_all"])
+    return made

@@ -27,14 +27,18 @@ PLACE = (
     "machines", "total",
 )  # fmt: skip
 # Arrays of `evener.operators.hub.Hub`, and what a device has of its own for it.
-HUB = ("machine_of", "ghosts", "shaken", "sizes", "flags", "words", "far_sizes", "box", "marks")
+HUB = (
+    "machine_of", "ghosts", "shaken", "sizes", "flags", "words", "far_sizes", "box", "marks", "bits"
+)  # fmt: skip
 EXTRA = (
     "links", "alls", "all_copies", "olds", "united", "agreed", "hub", "boxes", "far_copies",
     "far_agreed",
 )  # fmt: skip
 
 
-_CARRY = ("carry_owned", "carry_members", "carry_ghosts", "carry_box", "carry_copies")
+_CARRY = (
+    "carry_owned", "clear_far", "carry_members", "carry_ghosts", "carry_box", "carry_copies"
+)  # fmt: skip
 
 
 class PartsKernel(Kernel):
@@ -43,6 +47,7 @@ class PartsKernel(Kernel):
     shadowed: list[str]
     united: list[str]
     carried: list[str]  # fields that travel to other machines, by ghosts
+    shares: bool = False  # whether all parts have replicated fields in common
     fuses: bool = False  # whether there are buckets that are fused
 
 
@@ -54,7 +59,6 @@ class Exchanges(_Writer):
 
     hub = False
     far_is_global = False  # whether neighbour lists hold global numbers
-    bits: int  # of a word of the bits of a frontier
 
     def plan_exchanges(self, job: Job, measure: Any, hub: bool) -> None:
         """Find out what has to be exchanged; ``measure`` tells the bytes of a message.
@@ -83,7 +87,7 @@ class Exchanges(_Writer):
         given = [
             place["machine"], place["machines"], array["machine_of"], array["ghosts"],
             place["total"], *(array[name] for name in HUB[2:]), "hub_share", "hub_shake",
-            "hub_has", "hub_set", str(self.bits), "hub_boxed", "hub_set_boxed",
+            "hub_count", "hub_boxed", "hub_set_boxed",
         ]  # fmt: skip
         return f"Hub({', '.join(given)})"
 
@@ -141,32 +145,45 @@ class Exchanges(_Writer):
         if members is None:
             if self.hub and plan.broadcast:
                 shadow = self.function(texts.shadow(plan.broadcast))
-                self.carry("carry_owned", texts, plan.broadcast, values, olds, before=shadow)
+                self.carry_on("carry_owned", texts, plan, shadow, values, olds)
             copy = self.function(texts.copy(plan.broadcast))
+            if self.hub and not plan.broadcast:
+                self.talk(f"clear_far(team, world, {copy}, {values}, {olds})")
             self.talk(f"broadcast(team, world, {copy}, {values}, {olds}, {width})")
         else:
             self.talk(f"mark_members(team, world, {members}, present)")
             if self.hub:
-                self.carry("carry_members", texts, plan.broadcast, values)
+                self.carry_on("carry_members", texts, plan, "", values, olds)
             given = self.given_to_members(texts, plan, values, olds)
             self.talk(f"spread(team, world, present, {given}, {width})")
 
     def given_to_members(self, texts: Texts, plan: Plan, values: str, olds: str) -> str:
-        """How ghosts of members get the values of their owners: function and arrays."""
+        """How ghosts of members get the values of their owners: functions and arrays."""
         return f"{self.function(texts.copy(plan.broadcast))}, {values}, {olds}"
 
     def carry(
-        self, operator: str, texts: Texts, names: Any, values: str, *more: str, before: str = "",
-        far: str = "boxes",
-    ) -> None:  # fmt: skip
-        """Bring what is to be exchanged to the other machines."""
-        names = tuple(names)
+        self, operator: str, texts: Texts, names: Any, values: str, *more: str, far: str = "boxes"
+    ) -> None:
+        """Bring what is to be exchanged to the other machines' shadows of this one's parts."""
+        pack, unpack = self.function(texts.pack(names)), self.function(texts.unpack(names))
+        given = [pack, unpack, values, self.boxes(names, far), *more]
+        self.talk(f"{operator}(team, world, {', '.join(given)}, half)", "half = 1 - half")
+
+    def carry_on(
+        self, operator: str, texts: Texts, plan: Plan, shadow: str, values: str, olds: str
+    ) -> None:
+        """Bring the values of owners right to the ghosts on other machines."""
+        pack = self.function(texts.pack(plan.broadcast))
+        arrive = self.function(texts.arrive(plan.broadcast))
+        functions = [pack, arrive, shadow] if shadow else ["present", pack, arrive]
+        given = [*functions, values, self.boxes(plan.broadcast), olds]
+        self.talk(f"{operator}(team, world, {', '.join(given)}, half)", "half = 1 - half")
+
+    def boxes(self, names: Any, far: str = "boxes") -> str:
+        """The boxes of some fields in the hub, as a tuple."""
         known = self.kernel.carried if far == "boxes" else self.kernel.united
         known += [name for name in names if name not in known]
-        pack, unpack = self.function(texts.pack(names)), self.function(texts.unpack(names))
-        boxes = "".join(f"{far}[{known.index(name)}], " for name in names)
-        given = [pack, unpack, *([before] if before else []), values, f"({boxes}0)", *more]
-        self.talk(f"{operator}(team, world, {', '.join(given)}, half)", "half = 1 - half")
+        return "(" + "".join(f"{far}[{known.index(name)}], " for name in names) + "0)"
 
     def collect(self, plan: Plan, *, emits: bool) -> None:
         """Bring what a stage wrote to ghosts, and with ``emits`` those it emitted, home."""
@@ -195,6 +212,10 @@ class Exchanges(_Writer):
 
     def unite(self, plan: Plan) -> None:
         """Bring the copies of replicated fields to one value."""
+        if self.kernel.shares:
+            if plan.replicated:
+                self.talk("meet(world)")
+            return
         for leader, followers in plan.replicated.items():
             names = [leader, *followers]
             for name in names:
@@ -225,6 +246,8 @@ class Exchanges(_Writer):
 
     def before(self, stage: Stage) -> None:
         """What owners tell ghosts before a stage."""
+        if self.kernel.shares and self.needs.plan(stage, isinstance(stage, Gather)).replicated:
+            self.talk("meet(world)")  # others may still be reading what it writes
         if not isinstance(stage, Advance):
             self.broadcast(self.needs.plan(stage, isinstance(stage, Gather)))
 

@@ -6,14 +6,16 @@ from typing import Any, NoReturn
 
 from evener.device import warp
 from evener.engine import fusion
+from evener.engine.exchange_text import Texts
 from evener.engine.job import Job
 from evener.engine.lower import NotLoweredError
 from evener.engine.lower_exchange import EXTRA, PLACE, Exchanges, PartsKernel
 from evener.engine.lower_grid import _PROLOGUE, POOLS, SIGNATURE, _GridWriter
 from evener.engine.lower_resume import MORE_ROOM
 from evener.engine.partitioned_exchange import Plan
-from evener.operators.grid import apart, buckets, exchange, frontier, nearest_apart
-from evener.programs.stages import Advance, Gather, Repeat, Stage
+from evener.operators.grid import apart, buckets, exchange, nearest_apart
+from evener.operators.grid import hub as hub_module
+from evener.programs.stages import Advance, Gather, Repeat, Stage, walk
 
 _EXCHANGE = (
     "World", "share_of", "meet", "census", "census_of_arcs", "why_stop", "ask_stop", "least",
@@ -43,18 +45,19 @@ def lower_grid_parts(
 
 class _GridPartsWriter(Exchanges, _GridWriter):
     signature = (*SIGNATURE, *EXTRA)
-    bits = 32
 
     def __init__(
         self, job: Job, direction: str, state: Any, schedule: str, measure: Any, hub: bool
     ):
         super().__init__(job, direction, state, schedule, relabels=True)
         self.plan_exchanges(job, measure, hub)
+        self.kernel.shares = not hub and not any(map(self.is_in_two_steps, walk(self.d.loop)))
         self.all_places = 0  # a run whose record is full starts again: no part returns alone
         self.names.update(
             hub_shake=exchange.shake_hands if hub else exchange.stay_here,
-            hub_share=exchange.numbers_of, hub_has=frontier.has_bit,
-            hub_set=exchange.join, hub_boxed=exchange.box_size, hub_set_boxed=exchange.set_box_size,
+            hub_share=exchange.numbers_of, hub_count=exchange.count,
+            hub_boxed=exchange.box_size, hub_set_boxed=exchange.set_box_size,
+            carry_members=hub_module.carry_members,
         )  # fmt: skip
         self.names.update({name: getattr(exchange, name) for name in _EXCHANGE})
         self.names.update({name: getattr(apart, name) for name in _ADVANCE})
@@ -154,6 +157,19 @@ class _GridPartsWriter(Exchanges, _GridWriter):
         for other in fusion.reductions(self.d, after)[:fused]:
             self.agree(other.into.name, other.op)
         return fused
+
+    def given_to_members(self, texts: Texts, plan: Plan, values: str, olds: str) -> str:
+        """Two functions, so that the values of several are under way."""
+        peek = self.function(texts.peek(plan.broadcast))
+        place = self.function(texts.place(plan.broadcast))
+        return f"{peek}, {place}, {values}, {olds}"
+
+    def is_in_two_steps(self, stage: Stage) -> bool:
+        """Whether a stage first reads replicated fields and then writes them.
+
+        The grid of each part has a barrier in between, so parts cannot have them in common.
+        """
+        return isinstance(stage, Gather) and bool(self.needs.plan(stage, pull=True).replicated)
 
     # ---- loops ----------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from evener.engine.job import Job
 from evener.engine.lower import _PROLOGUE, SIGNATURE, without_atomics
 from evener.engine.lower_exchange import EXTRA, PLACE, Exchanges, PartsKernel
 from evener.engine.partitioned_exchange import Plan
-from evener.operators import advance_apart, buckets, exchange, frontier, nearest_apart
+from evener.operators import advance_apart, buckets, exchange, nearest_apart
 from evener.programs.stages import Advance, Gather, Reduce, Repeat, Stage
 
 _EXCHANGE = (
@@ -50,7 +50,6 @@ def lower_parts(
 
 class _PartsWriter(Exchanges):
     signature = (*SIGNATURE, *EXTRA)
-    bits = 64
 
     def __init__(
         self, job: Job, direction: str, state: Any, measure: Any, fault: tuple[int, int] | None,
@@ -67,8 +66,7 @@ class _PartsWriter(Exchanges):
         self.names.update({name: getattr(advance_apart, name) for name in _ADVANCE})
         self.names.update(
             hub_shake=exchange.shake_hands if hub else exchange.stay_here,
-            hub_share=exchange.numbers_of, hub_has=frontier.has_bit,
-            hub_set=frontier.set_bit, hub_boxed=exchange.box_size,
+            hub_share=exchange.numbers_of, hub_count=exchange.count, hub_boxed=exchange.box_size,
             hub_set_boxed=exchange.set_box_size,
         )  # fmt: skip
         self.names["nearest_apart"] = nearest_apart.nearest_apart

@@ -252,7 +252,7 @@ class _Run:
         self.hub = make(self.kernel)
         self.to_hub = (
             self.hub.machine_of, self.parts.ghosts.ravel(), np.zeros(1, np.int64),
-            np.zeros(2 * k * APART, np.int64), *self.hub[1:6],
+            np.zeros(2 * k * APART, np.int64), *self.hub[1:7],
         )  # fmt: skip
         ids = _unsigned(graph._indices).dtype
         words = [(part.held + 63) // 64 if pulls(self.d, direction) else 0

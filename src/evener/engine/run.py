@@ -214,10 +214,16 @@ def _execute(
         threads = cores_of(devices)
         return run_parts(job, threads, partition, direction, policy, limits)
     if len(devices) > 1 and kinds == {"cuda"}:
+        from evener.engine import hybrid
         from evener.engine.gpu_parts import run_gpu_parts
 
         assert policy is not None
         ordinals = [one.number or 0 for one in devices]
+        if max(hybrid.machines_of(ordinals)) > 0:
+            none = [0] * len(ordinals)
+            return hybrid.run_hybrid(
+                job, none, ordinals, partition, direction, schedule, policy, limits
+            )
         return run_gpu_parts(
             job, ordinals, partition, direction, schedule, policy, limits, device_arrays
         )

@@ -39,6 +39,7 @@ from evener.operators.frontier import (
 
 PUSH, PULL, AUTO = 0, 1, 2
 TO_PULL, TO_PUSH, SMALL = 15, 18, 256
+ARCS = 1024  # that a thread claims at a time of a list that is divided
 PULLED = 1024  # vertices a thread claims at a time in pull: whole words of bits
 
 _U1, _U63 = np.uint64(1), np.uint64(63)
@@ -127,21 +128,57 @@ def _push(team, out, f, where, s, current, following, marks, stamp, exact):
     calls = np.int64(0)
     amount = grain(team, size)
     first = claim(team.sync, amount)
-    while first < size:
-        for i in range(first, min(first + amount, size)):
-            look_ahead(out, current, i, size)
-            u = member(current, i)
-            e = np.uint64(out.indptr[u])
-            stop = np.uint64(out.indptr[np.uint64(u) + _U1])
+    if size < team.threads:
+        u, e, stop = stretch_of_arcs(out, current, size, first)
+        while e < stop:
             calls += np.int64(stop - e)
-            while e < stop:
-                v = out.indices[e]
-                if where(v, s) and f(u, v, e, s) and is_new(marks, v, stamp, exact):
-                    held = append(team, held, following, v)
-                e += _U1
-        first = claim(team.sync, amount)
+            held = _push_list(
+                team, out, f, where, s, u, e, stop, following, marks, stamp, exact, held
+            )
+            u, e, stop = stretch_of_arcs(out, current, size, claim(team.sync, amount))
+    else:
+        while first < size:
+            for i in range(first, min(first + amount, size)):
+                look_ahead(out, current, i, size)
+                u = member(current, i)
+                e = np.uint64(out.indptr[u])
+                stop = np.uint64(out.indptr[np.uint64(u) + _U1])
+                calls += np.int64(stop - e)
+                held = _push_list(
+                    team, out, f, where, s, u, e, stop, following, marks, stamp, exact, held
+                )
+            first = claim(team.sync, amount)
     flush(team, held, following)
     return calls
+
+
+@compiled(allocates=False)
+def _push_list(team, out, f, where, s, u, e, stop, following, marks, stamp, exact, held):
+    while e < stop:
+        v = out.indices[e]
+        if where(v, s) and f(u, v, e, s) and is_new(marks, v, stamp, exact):
+            held = append(team, held, following, v)
+        e += _U1
+    return held
+
+
+@compiled(allocates=False)
+def stretch_of_arcs(out, current, size, number):
+    """A stretch of the arcs that leave a frontier: their vertex, the first, the one after the last.
+
+    Where there are fewer vertices than threads their lists are divided: the thread that has a hub
+    would keep all others waiting. Behind the last stretch there are empty ones.
+    """
+    for i in range(size):
+        u = member(current, i)
+        e = np.int64(out.indptr[u])
+        stop = np.int64(out.indptr[np.uint64(u) + _U1])
+        stretches = (stop - e + ARCS - 1) // ARCS
+        if number < stretches:
+            e += number * ARCS
+            return u, np.uint64(e), np.uint64(min(e + ARCS, stop))
+        number -= stretches
+    return current.queue.dtype.type(0), np.uint64(0), np.uint64(0)
 
 
 @compiled(allocates=False)

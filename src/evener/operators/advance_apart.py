@@ -14,6 +14,7 @@ from evener.operators.advance import (
     count_arcs,
     is_new,
     pull,
+    stretch_of_arcs,
 )
 from evener.operators.frontier import (
     BITS,
@@ -68,29 +69,53 @@ def push_apart(
     size = current.info[SIZE]
     held, waiting = 0, 0
     calls = np.int64(0)
+    teams = (team, ghost_team)
     exact = team.threads > 1  # one alone cannot be overtaken
     amount = grain(team, size)
     first = claim(team.sync, amount)
-    while first < size:
-        for i in range(first, min(first + amount, size)):
-            look_ahead(out, current, i, size)
-            u = member(current, i)
-            e = np.uint64(out.indptr[u])
-            stop = np.uint64(out.indptr[np.uint64(u) + _U1])
+    if size < team.threads:
+        u, e, stop = stretch_of_arcs(out, current, size, first)
+        while e < stop:
             calls += np.int64(stop - e)
-            while e < stop:
-                v = out.indices[e]
-                if where(v, s) and f(u, v, e, s) and is_new(marks, v, stamp, exact):
-                    if v < owned:
-                        held = append(team, held, following, v)
-                    elif boxes:
-                        waiting = append(ghost_team, waiting, box, v)
-                e += _U1
-        first = claim(team.sync, amount)
+            held, waiting = _push_list(
+                teams, out, f, where, s, u, e, stop, following, box, marks, stamp, exact, boxes,
+                owned, held, waiting,
+            )  # fmt: skip
+            u, e, stop = stretch_of_arcs(out, current, size, claim(team.sync, amount))
+    else:
+        while first < size:
+            for i in range(first, min(first + amount, size)):
+                look_ahead(out, current, i, size)
+                u = member(current, i)
+                e = np.uint64(out.indptr[u])
+                stop = np.uint64(out.indptr[np.uint64(u) + _U1])
+                calls += np.int64(stop - e)
+                held, waiting = _push_list(
+                    teams, out, f, where, s, u, e, stop, following, box, marks, stamp, exact, boxes,
+                    owned, held, waiting,
+                )  # fmt: skip
+            first = claim(team.sync, amount)
     flush(team, held, following)
     flush(ghost_team, waiting, box)
     barrier(team.sync, team.threads)
     return calls
+
+
+@compiled(allocates=False)
+def _push_list(
+    teams, out, f, where, s, u, e, stop, following, box, marks, stamp, exact, boxes, owned, held,
+    waiting,
+):  # fmt: skip
+    """Push along some arcs of one vertex; returns what waits in the two buffers."""
+    while e < stop:
+        v = out.indices[e]
+        if where(v, s) and f(u, v, e, s) and is_new(marks, v, stamp, exact):
+            if v < owned:
+                held = append(teams[0], held, following, v)
+            elif boxes:
+                waiting = append(teams[1], waiting, box, v)
+        e += _U1
+    return held, waiting
 
 
 @compiled(allocates=False)

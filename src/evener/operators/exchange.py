@@ -213,6 +213,13 @@ def set_box_size(world, p, stamp, size):
 
 
 @compiled(allocates=False)
+def count(team, counts, at, changed):
+    """Add what a thread has counted."""
+    if changed > 0:
+        atomic.add(counts, at, changed)
+
+
+@compiled(allocates=False)
 def stretch_of(thread, threads, first, last):
     """The share of a thread."""
     share = (last - first + threads - 1) // threads
@@ -263,6 +270,8 @@ def broadcast(team, world, copy, values, olds, width):
     me = world.part
     slots = world.bases[me] + world.owned[me] - world.ghosts[me, 0]
     for q in range(world.parts):
+        if is_far(world, q):
+            continue  # they have arrived
         first, last = stretch_of(
             team.thread, team.threads, world.ghosts[me, q], world.ghosts[me, q + 1]
         )
@@ -287,7 +296,7 @@ def put_bit(team, bits, v):
 
 @compiled(allocates=False)
 def mark_members(team, world, current, members):
-    """Make bits of the frontier of this part; those of parts on other machines are cleared."""
+    """Make bits of the frontier of this part."""
     me = world.part
     owned, n = world.owned[me], world.owned[me] + world.ghosts[me, -1] - world.ghosts[me, 0]
     form = current.info[FORM]
@@ -301,15 +310,6 @@ def mark_members(team, world, current, members):
         elif form == BITS and w < len(current.bits):
             word = current.bits[w]
         members[w] = word
-    if world.hub.machines > 1:
-        for p in range(world.parts):
-            if is_far(world, p):
-                first, last = stretch_of(
-                    world.first + team.thread, world.threads, world.words_from[p],
-                    world.words_from[p + 1],
-                )  # fmt: skip
-                for w in range(first, last):
-                    world.bits[w] = 0
     barrier(team.sync, team.threads)
     if form != ALL and form != BITS:
         size = current.info[SIZE]
@@ -330,6 +330,8 @@ def spread(team, world, members, give, values, width):
     slots = world.bases[me] + world.owned[me] - world.ghosts[me, 0]
     places = world.owned[me] - world.ghosts[me, 0]  # of ghosts among the bits of this part
     for q in range(world.parts):
+        if is_far(world, q):
+            continue
         theirs = np.uint64(64 * world.words_from[q]) - np.uint64(world.bases[q])
         low, high = world.ghosts[me, q] + places, world.ghosts[me, q + 1] + places
         begin, stop = stretch_of(team.thread, team.threads, low >> 6, (high + 63) >> 6)

@@ -17,10 +17,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from evener.device import compiled
+from evener.device import atomic, compiled
+from evener.operators.frontier import has_bit
 
 APART = 8  # words of one part: a number, another, whether it is to stop
+GROUP = 256  # ghosts whose values are packed together
 FLAG_WORDS = 16  # between the flags of two machines, so that each has a cache line of its own
+
+_U1, _U63 = np.uint64(1), np.uint64(63)
 
 
 class Hub(NamedTuple):
@@ -37,12 +41,11 @@ class Hub(NamedTuple):
     words: np.ndarray  # in the hub: what is being agreed on
     far_sizes: np.ndarray  # in the hub: those of boxes
     box: np.ndarray  # in the hub [half, ghost]: the emitted ones
-    marks: np.ndarray  # in the hub [half, ghost]: of those that were emitted, or are members
+    marks: np.ndarray  # in the hub [half, ghost]: of those that were emitted
+    bits: np.ndarray  # in the hub: of those that are members; see `bits_of`
     share: Any  # (team, first, last) -> first, last, step of this thread's numbers
     shake: Any  # (team, world, local, remote, turn): all machines meet, and exchange words
-    has: Any  # (bits, place)
-    set: Any  # (bits, place)
-    bits: int  # of a word
+    count: Any  # (team, counts, place, number): add what each thread has counted
     boxed: Any  # (world, part, stamp): size of a box here
     set_boxed: Any  # (world, part, stamp, size)
 
@@ -66,8 +69,18 @@ def slots_of(world, p):
 
 
 @compiled(allocates=False)
-def carry_owned(team, world, pack, unpack, shadow, values, boxes, olds, half):
-    """Carry the values of owners to the machines that have ghosts of them."""
+def bits_of(world, p, q, half):
+    """What turns the number of a ghost of ``p`` that ``q`` owns into the place of its bit.
+
+    Each link has words of 64 bits of its own, so that no two machines write to the same one.
+    """
+    links = world.parts * world.parts
+    return 64 * (half * (world.hub.total // 64 + links + 1) + p * world.parts + q)
+
+
+@compiled(allocates=False)
+def carry_owned(team, world, pack, arrive, shadow, values, boxes, olds, half):
+    """Carry the values of owners to their ghosts on other machines."""
     hub, me, shift = world.hub, world.part, half * world.hub.total
     for p in range(world.parts):
         if is_far(world, p):
@@ -77,38 +90,110 @@ def carry_owned(team, world, pack, unpack, shadow, values, boxes, olds, half):
                 pack(values, boxes, home, np.uint64(g + shift))
                 shadow(values, olds, home, np.uint64(g))
     hub.shake(team, world, hub.sizes, hub.far_sizes, half)
+    slots = slots_of(world, me)
     for q in range(world.parts):
         if is_far(world, q):
             first, last, step = hub.share(team, first_of(world, me, q), first_of(world, me, q + 1))
+            changed = np.int64(0)
             for g in range(first, last, step):
-                home = np.uint64(world.home[np.uint64(g)])
-                unpack(values, boxes, home, np.uint64(g + shift))
+                at = np.uint64(g + shift)
+                if arrive(values, olds, boxes, np.uint64(slots + g), np.uint64(g), at):
+                    changed += 1
+            hub.count(team, world.counts, me * world.parts + q, changed)
 
 
 @compiled(allocates=False)
-def carry_members(team, world, pack, unpack, values, boxes, half):
-    """Carry which owners are in the frontier, and the values of those."""
-    hub, me, shift = world.hub, world.part, half * world.hub.total
-    mine = np.uint64(hub.bits * world.words_from[me] - world.bases[me])
-    for p in range(world.parts):
-        if is_far(world, p):
-            first, last, step = hub.share(team, first_of(world, p, me), first_of(world, p, me + 1))
-            for g in range(first, last, step):
-                home = np.uint64(world.home[np.uint64(g)])
-                inside = hub.has(world.bits, home + mine)
-                hub.marks[np.uint64(g + shift)] = np.uint8(inside)
-                if inside:
-                    pack(values, boxes, home, np.uint64(g + shift))
-    hub.shake(team, world, hub.sizes, hub.far_sizes, half)
+def clear_far(team, world, copy, values, olds):
+    """Let ghosts of other machines begin a stage at 0, where it only adds to them."""
+    me, slots = world.part, slots_of(world, world.part)
     for q in range(world.parts):
         if is_far(world, q):
-            theirs = np.uint64(hub.bits * world.words_from[q] - world.bases[q])
-            first, last, step = hub.share(team, first_of(world, me, q), first_of(world, me, q + 1))
+            low, high = first_of(world, me, q), first_of(world, me, q + 1)
+            first, last, step = world.hub.share(team, low, high)
             for g in range(first, last, step):
-                if hub.marks[np.uint64(g + shift)] != 0:
-                    home = np.uint64(world.home[np.uint64(g)])
-                    hub.set(world.bits, home + theirs)
-                    unpack(values, boxes, home, np.uint64(g + shift))
+                slot = np.uint64(slots + g)
+                copy(values, olds, slot, np.uint64(g), slot)
+
+
+@compiled(allocates=False)
+def carry_members(team, world, members, pack, arrive, values, boxes, olds, half):
+    """Carry which owners are in the frontier, a bit for each ghost, and the values of those.
+
+    Of each `GROUP` of ghosts the values that travel stand together, where its first would: a link
+    between devices is slow if what crosses it lies here and there. Ghosts that arrive join the
+    ``members`` of this part.
+    """
+    hub, me, shift = world.hub, world.part, half * world.hub.total
+    mine = np.uint64(64 * world.words_from[me] - world.bases[me])
+    for p in range(world.parts):
+        if is_far(world, p):
+            low, high = first_of(world, p, me), first_of(world, p, me + 1)
+            place = bits_of(world, p, me, half) // 64
+            first, last, step = hub.share(team, low // GROUP, (high + GROUP - 1) // GROUP)
+            for group in range(first, last, step):
+                at = max(low, GROUP * group) + shift
+                for w in words_of(group, low, high):
+                    word = np.uint64(0)
+                    for g in range(max(low, 64 * w), min(high, 64 * w + 64)):
+                        home = np.uint64(world.home[np.uint64(g)])
+                        if has_bit(world.bits, home + mine):
+                            word |= _U1 << (np.uint64(g) & _U63)
+                            pack(values, boxes, home, np.uint64(at))
+                            at += 1
+                    hub.bits[np.uint64(place + w)] = word
+    hub.shake(team, world, hub.sizes, hub.far_sizes, half)
+    slots, numbers = slots_of(world, me), world.owned[me] - first_of(world, me, 0)
+    for q in range(world.parts):
+        if is_far(world, q):
+            low, high = first_of(world, me, q), first_of(world, me, q + 1)
+            place = bits_of(world, me, q, half) // 64
+            first, last, step = hub.share(team, low // GROUP, (high + GROUP - 1) // GROUP)
+            told = np.int64(0)
+            for group in range(first, last, step):
+                begin = at = max(low, GROUP * group) + shift
+                for w in words_of(group, low, high):
+                    word = hub.bits[np.uint64(place + w)]
+                    join_words(members, 64 * w + numbers, word)
+                    g = 64 * w
+                    while word != 0:
+                        if word & _U1:
+                            slot = np.uint64(slots + g)
+                            arrive(values, olds, boxes, slot, np.uint64(g), np.uint64(at))
+                            at += 1
+                        word >>= _U1
+                        g += 1
+                told += at - begin
+            hub.count(team, world.counts, me * world.parts + q, told)
+
+
+@compiled(allocates=False)
+def words_of(group, low, high):
+    """The words of 64 bits of a group that a link has."""
+    each = GROUP // 64
+    return range(max(each * group, low // 64), min(each * group + each, (high + 63) // 64))
+
+
+@compiled(allocates=False)
+def join_words(bits, place, word):
+    """Set the bits of a word that begins at any place, be it before the first if they are 0."""
+    at, rest = place >> 6, np.uint64(place & 63)
+    low = word << rest
+    high = word >> (_U63 - rest) >> _U1
+    if low != 0:
+        set_bits(bits, np.uint64(at), low)
+    if high != 0:
+        set_bits(bits, np.uint64(at + 1), high)
+
+
+@compiled(allocates=False)
+def set_bits(bits, at, word):
+    """Set bits of a word that other threads may be setting others of."""
+    old = bits[at]
+    while old & word != word:
+        seen = atomic.cas(bits, at, old, old | word)
+        if seen == old:
+            break
+        old = seen
 
 
 @compiled(allocates=False)

@@ -267,6 +267,8 @@ def broadcast(team, world, copy, values, olds, width):
     me = world.part
     slots = world.bases[me] + world.owned[me] - first_ghost(world, me, 0)
     for q in range(world.parts):
+        if is_far(world, q):
+            continue  # they have arrived
         first, last = first_ghost(world, me, q), first_ghost(world, me, q + 1)
         changed = np.int64(0)
         for g in range(first + team.thread, last, team.threads):
@@ -280,7 +282,7 @@ def broadcast(team, world, copy, values, olds, width):
 
 @compiled(allocates=False)
 def mark_members(team, world, current, members):
-    """Make bits of the frontier of this part; those of parts on other machines are cleared."""
+    """Make bits of the frontier of this part."""
     owned = world.owned[world.part]
     form = current.info[FORM]
     for w in range(team.thread, len(members), team.threads):
@@ -294,12 +296,6 @@ def mark_members(team, world, current, members):
         elif form == BITS and w < len(current.bits):
             word = current.bits[np.uint64(w)]
         members[np.uint64(w)] = word
-    if world.hub.machines > 1:
-        for p in range(world.parts):
-            if is_far(world, p):
-                last = world.words_from[p + 1]
-                for w in range(world.words_from[p] + team.thread, last, team.threads):
-                    world.bits[np.uint64(w)] = 0
     barrier(team.sync)
     if form == QUEUE:
         for i in range(team.thread, current.info[SIZE], team.threads):
@@ -308,14 +304,20 @@ def mark_members(team, world, current, members):
 
 
 @compiled(allocates=False)
-def spread(team, world, members, copy, values, olds, width):
-    """Let ghosts stand for owners that are members, and give those the values of their owners."""
+def spread(team, world, members, peek, place, values, olds, width):
+    """Let ghosts stand for owners that are members, and give those the values of their owners.
+
+    ``peek(values, home)`` has the values of an owner, ``place(values, olds, slot, ghost, found)``
+    gives them to a ghost.
+    """
     meet(world)
     me = world.part
     owned = world.owned[me]
     first = first_ghost(world, me, 0)
     slots = world.bases[me] + owned - first
     for q in range(world.parts):
+        if is_far(world, q):
+            continue
         theirs = np.uint64(32 * world.words_from[q] - world.bases[q])
         low, high = first_ghost(world, me, q), first_ghost(world, me, q + 1)
         begin, stop = owned + low - first, owned + high - first
@@ -329,18 +331,21 @@ def spread(team, world, members, copy, values, olds, width):
             g2, g3 = g1 + apart, g1 + 2 * apart
             a, b = home_of(world, g0, low, high), home_of(world, g1, low, high)
             c, d = home_of(world, g2, low, high), home_of(world, g3, low, high)
+            at_a, at_b, at_c, at_d = (
+                peek(values, a), peek(values, b), peek(values, c), peek(values, d)
+            )  # fmt: skip
             in_a, in_b = has_bit(world.bits, a + theirs), has_bit(world.bits, b + theirs)
             in_c, in_d = has_bit(world.bits, c + theirs), has_bit(world.bits, d + theirs)
             in_a, in_b = in_a and low <= g0 < high, in_b and low <= g1 < high
             in_c, in_d = in_c and low <= g2 < high, in_d and low <= g3 < high
             if in_a:
-                copy(values, olds, np.uint64(slots + g0), np.uint64(g0), a)
+                place(values, olds, np.uint64(slots + g0), np.uint64(g0), at_a)
             if in_b:
-                copy(values, olds, np.uint64(slots + g1), np.uint64(g1), b)
+                place(values, olds, np.uint64(slots + g1), np.uint64(g1), at_b)
             if in_c:
-                copy(values, olds, np.uint64(slots + g2), np.uint64(g2), c)
+                place(values, olds, np.uint64(slots + g2), np.uint64(g2), at_c)
             if in_d:
-                copy(values, olds, np.uint64(slots + g3), np.uint64(g3), d)
+                place(values, olds, np.uint64(slots + g3), np.uint64(g3), at_d)
             told_here += join_word(team, members, w, in_a)
             told_here += join_word(team, members, w + team.warps, in_b)
             told_here += join_word(team, members, w + 2 * team.warps, in_c)
