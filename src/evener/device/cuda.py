@@ -193,6 +193,9 @@ def _import_compiler() -> Any:
         cuda_ufuncs,  # noqa: F401
     )
 
+    codegen = load("numba.cuda.codegen")
+    codegen.CUDACodeLibrary.modules = property(_modules_once)
+
     def type_of(described: Any) -> Any:
         if isinstance(described, tuple):
             return types.BaseTuple.from_types([type_of(item) for item in described])
@@ -207,6 +210,20 @@ def _import_compiler() -> Any:
         intrinsics=cuda_intrinsics, unliteral=types.unliteral, function_type=types.Function,
         typing_context=load("numba.cuda.descriptor").cuda_target.typing_context,
     )  # fmt: skip
+
+
+def _modules_once(library: Any) -> list[Any]:
+    """The code of a function and of all that it calls, directly or not.
+
+    numba-cuda lists a function once for each way that calls lead to it: 1642 instead of 99.
+    """
+    found, open_ends = {}, [library]
+    while open_ends:
+        one = open_ends.pop()
+        if id(one) not in found and hasattr(one, "_module"):
+            found[id(one)] = one._module
+            open_ends += one._linking_libraries
+    return list(found.values())
 
 
 def _translate(value: Any) -> Any:
@@ -256,10 +273,7 @@ def _with_translated_globals(function: Any) -> Any:
 @functools.cache
 def _versions() -> str:
     """All that decides what the compiler makes of a function, besides the function."""
-    texts = [
-        Path(__file__).with_name(name).read_bytes()
-        for name in _COMPILER
-    ]
+    texts = [Path(__file__).with_name(name).read_bytes() for name in _COMPILER]
     packages = [importlib.metadata.version(name) for name in ("numba-cuda", "numba", "llvmlite")]
     text = hashlib.sha256(b"".join(texts)).hexdigest()
     return repr((sys.version, np.__version__, packages, text))

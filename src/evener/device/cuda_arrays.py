@@ -1,8 +1,9 @@
 """Arrays as kernels of a GPU see them: an address and a length.
 
-Numba's own type of arrays is seven words. States, frontiers and teams are tuples of arrays, and pass
-through a hundred functions before they are inlined, so what an array consists of decides how much
-there is to compile: with two words the code of betweenness is a third as long before it is optimized.
+Numba's own type of arrays is seven words. States, frontiers and teams are tuples of arrays, and
+pass through a hundred functions before they are inlined, so what an array consists of decides how
+much there is to compile: with two words the code of betweenness is less than half as long before
+it is optimized.
 
 What kernels do with arrays is written out here: items, slices, length. For all else Numba is shown
 an array of its own kind.

@@ -1,7 +1,7 @@
 """What Numba found out about calls of built-in functions, remembered while a kernel is compiled.
 
-For every ``a + b`` and every ``a[i]`` Numba asks all that could be meant, some twenty templates for an
-addition, and asks again for the same types in the next line. The answer follows from the types.
+For every ``a + b`` and every ``a[i]`` Numba asks all that could be meant, some twenty templates for
+an addition, and asks again for the same types in the next line. The answer follows from the types.
 """
 
 from __future__ import annotations
