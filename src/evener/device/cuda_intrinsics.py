@@ -432,6 +432,16 @@ def _clock(typing):
     return signature(types.int64), generate
 
 
+@_instruction(warp.unknown)
+def _unknown(typing, value):
+    def generate(context, builder, sig, args):
+        word = ir.IntType(64)
+        code = ir.InlineAsm(ir.FunctionType(word, [word]), "mov.b64 $0, $1;", "=l,l")
+        return builder.call(code, [context.cast(builder, args[0], sig.args[0], types.int64)])
+
+    return signature(types.int64, value), generate
+
+
 # ---- floats ------------------------------------------------------------------------------------
 
 
