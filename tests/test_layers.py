@@ -141,6 +141,8 @@ def test_heavy_imports_wait(path, tree):
 
 def test_modules_that_import_numba_are_imported_late():
     for path in FILES:
+        if path.name.startswith(("cpu_", "cuda_")):  # one of them may import another
+            continue
         for found in imports(ast.parse(path.read_text())):
             parts = found.module.split(".")
             if any(part.startswith(("cpu_", "cuda_")) for part in parts):

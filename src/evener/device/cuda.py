@@ -34,6 +34,7 @@ from evener.device.cache import fingerprint, load_bytes, names_read, save_bytes
 from evener.device.compile import Compiled
 from evener.device.probe import why_no_cuda
 from evener.device.random import rounded_product
+from evener.device.typing_memory import remembering
 from evener.device.warp import BLOCK
 from evener.errors import DeviceError
 
@@ -43,6 +44,12 @@ ASK_SECONDS = 0.5  # the driver takes its time to say how much memory is free
 EXTRA = "install the extra for your driver: pip install 'evener[cu12]' or 'evener[cu13]'"
 
 _REMOVED = "row_stack"  # from NumPy 2.5; numba-cuda 0.30.4 still names it
+
+# The files that decide what the compiler makes of a function.
+_COMPILER = (
+    "cuda.py", "cuda_arrays.py", "cuda_intrinsics.py", "cuda_serial.py", "cuda_ufuncs.py",
+    "typing_memory.py",
+)  # fmt: skip
 
 _worked: list[bool] = []  # filled once a kernel was loaded: the question need not be asked again
 _lock = threading.RLock()
@@ -139,12 +146,14 @@ def compile_ptx(
         device = SimpleNamespace(compute_capability=capability)
         for module in compiler.asks_device:
             module.get_current_device = lambda: device
+        remembers = remembering(compiler.typing_context, compiler.function_type)
         try:
-            code, _ = compiler.compile(
-                _with_translated_globals(kernel), tuple(map(compiler.type_of, described)),
-                device=False, abi="numba", cc=capability, output="ptx",
-                launch_bounds=(BLOCK, blocks_each),
-            )  # fmt: skip
+            with remembers:
+                code, _ = compiler.compile(
+                    _with_translated_globals(kernel), tuple(map(compiler.type_of, described)),
+                    device=False, abi="numba", cc=capability, output="ptx",
+                    launch_bounds=(BLOCK, blocks_each),
+                )  # fmt: skip
         except compiler.errors as error:
             raise CompileError(f"the kernel does not compile for a GPU: {error}") from error
     return code
@@ -178,24 +187,43 @@ def _import_compiler() -> Any:
             delattr(np, _REMOVED)
 
     from evener.device import (  # they register with numba-cuda
+        cuda_arrays,
         cuda_intrinsics,
         cuda_serial,
         cuda_ufuncs,  # noqa: F401
     )
 
+    codegen = load("numba.cuda.codegen")
+    codegen.CUDACodeLibrary.modules = property(_modules_once)
+
     def type_of(described: Any) -> Any:
         if isinstance(described, tuple):
             return types.BaseTuple.from_types([type_of(item) for item in described])
         if described.endswith("[]"):
-            return types.Array(from_dtype(np.dtype(described[:-2])), 1, "C")
+            return cuda_arrays.SpanType(from_dtype(np.dtype(described[:-2])))
         return from_dtype(np.dtype(described))
 
     return SimpleNamespace(
         compile=library.compile, jit=library.jit(device=True, forceinline=True), type_of=type_of,
         asks_device=(load("numba.cuda.compiler"), load("numba.cuda.dispatcher")),
         errors=load("numba.core.errors").NumbaError, serial=cuda_serial,
-        intrinsics=cuda_intrinsics, unliteral=types.unliteral,
+        intrinsics=cuda_intrinsics, unliteral=types.unliteral, function_type=types.Function,
+        typing_context=load("numba.cuda.descriptor").cuda_target.typing_context,
     )  # fmt: skip
+
+
+def _modules_once(library: Any) -> list[Any]:
+    """The code of a function and of all that it calls, directly or not.
+
+    numba-cuda lists a function once for each way that calls lead to it: 1642 instead of 99.
+    """
+    found, open_ends = {}, [library]
+    while open_ends:
+        one = open_ends.pop()
+        if id(one) not in found and hasattr(one, "_module"):
+            found[id(one)] = one._module
+            open_ends += one._linking_libraries
+    return list(found.values())
 
 
 def _translate(value: Any) -> Any:
@@ -245,10 +273,7 @@ def _with_translated_globals(function: Any) -> Any:
 @functools.cache
 def _versions() -> str:
     """All that decides what the compiler makes of a function, besides the function."""
-    texts = [
-        Path(__file__).with_name(name).read_bytes()
-        for name in ("cuda.py", "cuda_intrinsics.py", "cuda_serial.py", "cuda_ufuncs.py")
-    ]
+    texts = [Path(__file__).with_name(name).read_bytes() for name in _COMPILER]
     packages = [importlib.metadata.version(name) for name in ("numba-cuda", "numba", "llvmlite")]
     text = hashlib.sha256(b"".join(texts)).hexdigest()
     return repr((sys.version, np.__version__, packages, text))
@@ -492,7 +517,7 @@ class Span(NamedTuple):
 
 
 class Packed(NamedTuple):
-    """Arguments as words: each array as the seven words of numba's structure."""
+    """Arguments as words: each array as its address and its length."""
 
     words: np.ndarray
     addresses: dict[str, np.ndarray]  # by region: which words are addresses within it
@@ -510,13 +535,12 @@ def pack(arguments: tuple[Any, ...]) -> Packed:
             for item in value:
                 add(item)
         elif getattr(value, "ndim", 0):
-            size, width = value.size, value.dtype.itemsize
             if isinstance(value, Span):
-                addresses.setdefault(value.region, []).append(len(words) + 4)
+                addresses.setdefault(value.region, []).append(len(words))
                 address = value.address
             else:
-                address = value.data.ptr if size else 0
-            words.extend((0, 0, size, width, address, size, width))
+                address = value.data.ptr if value.size else 0
+            words.extend((address, value.size))
         else:
             values.append(len(words))
             words.append(bits_of(value))

@@ -18,13 +18,13 @@ from numba import cuda
 from numba.cuda import cgutils, libdevice, types
 from numba.cuda.core.imputils import lower_constant
 from numba.cuda.cudadrv.nvvm import ADDRSPACE_SHARED
-from numba.cuda.cudaimpl import _generic_array
 from numba.cuda.datamodel import models
-from numba.cuda.extending import intrinsic, overload, register_model, typeof_impl
-from numba.cuda.np.arrayobj import make_array
+from numba.cuda.extending import overload, register_model, typeof_impl
 from numba.cuda.typing import signature
+from numba.cuda.typing.templates import AbstractTemplate, infer_global
 
 from evener.device import atomic, warp
+from evener.device.cuda_arrays import SpanType, install, span_of
 from evener.device.states import Identity
 
 _ORDER = "monotonic"
@@ -32,27 +32,52 @@ _I32 = ir.IntType(32)
 _FULL = ir.Constant(_I32, -1)  # all lanes take part
 
 
+def _instruction(function: Any) -> Any:
+    """Say what a plain function is on a GPU: a signature, and what generates its code.
+
+    An ``overload`` would be one more function to be compiled for each.
+    """
+
+    def register(define: Any) -> Any:
+        found: dict[Any, Any] = {}
+
+        class Template(AbstractTemplate):
+            key = function
+            metadata = {"target": "cuda"}  # noqa: RUF012  preferred to what the CPU has
+
+            def generic(self, args: Any, kws: Any) -> Any:
+                if args not in found:
+                    found[args] = define(self.context, *args)
+                    if found[args] is not None:
+                        kind, generate = found[args]
+                        install(generate, kind.args)
+                return found[args] and found[args][0]
+
+            def get_impl_key(self, sig: Any) -> Any:
+                return found[sig.args][1]
+
+        infer_global(function, types.Function(Template))
+        return define
+
+    return register
+
+
 # ---- atomics -----------------------------------------------------------------------------------
 
 
 def _is_supported(array: Any) -> bool:
     return (
-        isinstance(array, types.Array)
+        isinstance(array, SpanType)
         and isinstance(array.dtype, types.Integer | types.Float)
         and array.dtype.bitwidth >= 32
     )
-
-
-def _pointer(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
-    view = make_array(array_type)(context, builder, array)
-    return cgutils.get_item_pointer(context, builder, array_type, view, [index])
 
 
 def _operands(context: Any, builder: Any, sig: Any, args: Any) -> tuple[Any, ...]:
     """The pointer to the element and the values in its type."""
     element = sig.args[0].dtype
     position = context.cast(builder, args[1], sig.args[1], types.intp)
-    pointer = _pointer(context, builder, sig.args[0], args[0], position)
+    pointer = builder.gep(builder.extract_value(args[0], 0), [position])
     values = [
         context.cast(builder, value, kind, element)
         for value, kind in zip(args[2:], sig.args[2:], strict=True)
@@ -75,8 +100,10 @@ def _as_element(builder: Any, element: Any, value: Any) -> Any:
     return value
 
 
-@intrinsic
+@_instruction(atomic.add)
 def _fetch_add(typing, array, index, value):
+    if not _is_supported(array):
+        return None
     element = array.dtype
 
     def generate(context, builder, sig, args):
@@ -94,15 +121,17 @@ def _fetch_add(typing, array, index, value):
     return signature(element, array, index, value), generate
 
 
-def _extreme(lower: bool) -> Any:
+def _extreme(function: Any, lower: bool) -> None:
     """The instructions of min (``lower``) or max, tried only where a plain load says they matter.
 
     Positive floats are ordered like their bits as signed integers, negative ones the other way
     round as unsigned; a zero is made a positive one. Not-a-numbers change nothing.
     """
 
-    @intrinsic
+    @_instruction(function)
     def update(typing, array, index, value):
+        if not _is_supported(array):
+            return None
         element = array.dtype
 
         def generate(context, builder, sig, args):
@@ -137,14 +166,15 @@ def _extreme(lower: bool) -> Any:
 
         return signature(element, array, index, value), generate
 
-    return update
+
+_extreme(atomic.min, True)
+_extreme(atomic.max, False)
 
 
-_fetch_min, _fetch_max = _extreme(True), _extreme(False)
-
-
-@intrinsic
+@_instruction(atomic.exchange)
 def _fetch_set(typing, array, index, value):
+    if not _is_supported(array):
+        return None
     element = array.dtype
 
     def generate(context, builder, sig, args):
@@ -155,8 +185,10 @@ def _fetch_set(typing, array, index, value):
     return signature(element, array, index, value), generate
 
 
-@intrinsic
+@_instruction(atomic.cas)
 def _compare_and_set(typing, array, index, expected, value):
+    if not _is_supported(array):
+        return None
     element = array.dtype
 
     def generate(context, builder, sig, args):
@@ -168,63 +200,29 @@ def _compare_and_set(typing, array, index, expected, value):
     return signature(element, array, index, expected, value), generate
 
 
-@overload(atomic.add)
-def _add(array, index, value):
-    if _is_supported(array):
-        return lambda array, index, value: _fetch_add(array, index, value)
-    return None
-
-
-@overload(atomic.min)
-def _min(array, index, value):
-    if _is_supported(array):
-        return lambda array, index, value: _fetch_min(array, index, value)
-    return None
-
-
-@overload(atomic.max)
-def _max(array, index, value):
-    if _is_supported(array):
-        return lambda array, index, value: _fetch_max(array, index, value)
-    return None
-
-
-@overload(atomic.exchange)
-def _exchange(array, index, value):
-    if _is_supported(array):
-        return lambda array, index, value: _fetch_set(array, index, value)
-    return None
-
-
-@overload(atomic.cas)
-def _cas(array, index, expected, value):
-    if _is_supported(array):
-        return lambda array, index, expected, value: _compare_and_set(array, index, expected, value)
-    return None
-
-
 # ---- places in the grid ------------------------------------------------------------------------
 
 
-@overload(warp.thread_of_block)
-def _thread_of_block():
-    return lambda: np.int64(cuda.threadIdx.x)
+def _place(function: Any, register: str) -> None:
+    @_instruction(function)
+    def read(typing):
+        def generate(context, builder, sig, args):
+            kind, name = ir.FunctionType(_I32, []), f"llvm.nvvm.read.ptx.sreg.{register}"
+            code = cgutils.get_or_insert_function(builder.module, kind, name)
+            return builder.zext(builder.call(code, []), ir.IntType(64))
+
+        return signature(types.int64), generate
 
 
-@overload(warp.block)
-def _block():
-    return lambda: np.int64(cuda.blockIdx.x)
-
-
-@overload(warp.num_blocks)
-def _num_blocks():
-    return lambda: np.int64(cuda.gridDim.x)
+_place(warp.thread_of_block, "tid.x")
+_place(warp.block, "ctaid.x")
+_place(warp.num_blocks, "nctaid.x")
 
 
 # ---- lanes -------------------------------------------------------------------------------------
 
 
-@intrinsic
+@_instruction(warp.ballot)
 def _vote(typing, holds):
     def generate(context, builder, sig, args):
         kind = ir.FunctionType(_I32, [_I32, ir.IntType(1)])
@@ -235,10 +233,10 @@ def _vote(typing, holds):
     return signature(types.uint32, holds), generate
 
 
-def _exchange_lanes(mode: str, clamp: int) -> Any:
+def _exchange_lanes(function: Any, mode: str, clamp: int) -> None:
     """One kind of shuffle, for values of up to 64 bits: two instructions for the wide ones."""
 
-    @intrinsic
+    @_instruction(function)
     def move(typing, value, where):
         def generate(context, builder, sig, args):
             kind = ir.FunctionType(_I32, [_I32, _I32, _I32, _I32])
@@ -268,45 +266,29 @@ def _exchange_lanes(mode: str, clamp: int) -> Any:
 
         return signature(value, value, where), generate
 
-    return move
+
+_exchange_lanes(warp.shuffle, "idx", 31)
+_exchange_lanes(warp.shuffle_up, "up", 0)
+_exchange_lanes(warp.shuffle_xor, "bfly", 31)
 
 
-_shuffle_index = _exchange_lanes("idx", 31)
-_shuffle_up = _exchange_lanes("up", 0)
-_shuffle_xor = _exchange_lanes("bfly", 31)
+def _of_word(function: Any, count: Any) -> None:
+    """What can be counted of a word of 32 bits."""
+
+    @_instruction(function)
+    def of_word(typing, word):
+        def generate(context, builder, sig, args):
+            bits = context.cast(builder, args[0], sig.args[0], types.uint32)
+            return builder.zext(count(builder, bits), ir.IntType(64))
+
+        return signature(types.int64, word), generate
 
 
-@overload(warp.ballot)
-def _overload_ballot(holds):
-    return lambda holds: _vote(holds)
+_of_word(warp.count_bits, lambda builder, bits: builder.ctpop(bits))
+_of_word(warp.lowest_bit, lambda builder, bits: builder.cttz(bits, ir.Constant(ir.IntType(1), 1)))
 
 
-@overload(warp.shuffle)
-def _overload_shuffle(value, lane):
-    return lambda value, lane: _shuffle_index(value, lane)
-
-
-@overload(warp.shuffle_up)
-def _overload_shuffle_up(value, delta):
-    return lambda value, delta: _shuffle_up(value, delta)
-
-
-@overload(warp.shuffle_xor)
-def _overload_shuffle_xor(value, mask):
-    return lambda value, mask: _shuffle_xor(value, mask)
-
-
-@overload(warp.count_bits)
-def _overload_count_bits(word):
-    return lambda word: np.int64(cuda.popc(np.uint32(word)))
-
-
-@overload(warp.lowest_bit)
-def _overload_lowest_bit(word):
-    return lambda word: np.int64(cuda.ffs(np.uint32(word))) - 1
-
-
-@intrinsic
+@_instruction(warp.set_bits)
 def _fetch_or(typing, array, index, value):
     def generate(context, builder, sig, args):
         pointer, new = _operands(context, builder, sig, args)
@@ -316,25 +298,27 @@ def _fetch_or(typing, array, index, value):
     return signature(types.none, array, index, value), generate
 
 
-@overload(warp.set_bits)
-def _overload_set_bits(array, index, bits):
-    def set_bits(array, index, bits):
-        _fetch_or(array, index, bits)
+def _plain(function: Any, name: str, *given: Any) -> None:
+    """An instruction that takes nothing and returns nothing."""
 
-    return set_bits
+    @_instruction(function)
+    def plain(typing):
+        def generate(context, builder, sig, args):
+            kind = ir.FunctionType(ir.VoidType(), [value.type for value in given])
+            builder.call(cgutils.get_or_insert_function(builder.module, kind, name), given)
+            return context.get_dummy_value()
+
+        return signature(types.none), generate
 
 
-@overload(warp.sync_warp)
-def _overload_sync_warp():
-    return lambda: cuda.syncwarp()
+_plain(warp.sync_warp, "llvm.nvvm.bar.warp.sync", _FULL)
 
 
 # ---- blocks and the grid -----------------------------------------------------------------------
 
 
-@overload(warp.sync_block)
-def _overload_sync_block():
-    return lambda: cuda.syncthreads()
+_plain(warp.sync_block, "llvm.nvvm.barrier0")
+_plain(warp.fence_host, "llvm.nvvm.membar.sys")
 
 
 def _load(text: str) -> Any:
@@ -349,7 +333,7 @@ def _load(text: str) -> Any:
     return generate
 
 
-@intrinsic
+@_instruction(warp.arrive)
 def _arrive(typing, array, index, value):
     def generate(context, builder, sig, args):
         pointer, new = _operands(context, builder, sig, args)
@@ -362,35 +346,17 @@ def _arrive(typing, array, index, value):
     return signature(types.none, array, index, value), generate
 
 
-@intrinsic
+@_instruction(warp.load_now)
 def _load_now(typing, array, index):
     return signature(array.dtype, array, index), _load("ld.relaxed.gpu.u32 $0, [$1];")
 
 
-@intrinsic
+@_instruction(warp.load_after)
 def _load_after(typing, array, index):
     return signature(array.dtype, array, index), _load("ld.acquire.gpu.u32 $0, [$1];")
 
 
-@overload(warp.arrive)
-def _overload_arrive(array, index, value):
-    def arrive(array, index, value):
-        _arrive(array, index, value)
-
-    return arrive
-
-
-@overload(warp.load_now)
-def _overload_load_now(array, index):
-    return lambda array, index: _load_now(array, index)
-
-
-@overload(warp.load_after)
-def _overload_load_after(array, index):
-    return lambda array, index: _load_after(array, index)
-
-
-@intrinsic
+@_instruction(warp.prefetch)
 def _ask_for(typing, array, index):
     def generate(context, builder, sig, args):
         (pointer,) = _operands(context, builder, sig, args)
@@ -402,15 +368,7 @@ def _ask_for(typing, array, index):
     return signature(types.none, array, index), generate
 
 
-@overload(warp.prefetch)
-def _overload_prefetch(array, index):
-    def prefetch(array, index):
-        _ask_for(array, index)
-
-    return prefetch
-
-
-@intrinsic
+@_instruction(warp.told)
 def _told(typing, array, index, value):
     def generate(context, builder, sig, args):
         pointer, new = _operands(context, builder, sig, args)
@@ -424,7 +382,7 @@ def _told(typing, array, index, value):
     return signature(types.none, array, index, value), generate
 
 
-@intrinsic
+@_instruction(warp.hear)
 def _hear(typing, array, index):
     def generate(context, builder, sig, args):
         (pointer,) = _operands(context, builder, sig, args)
@@ -436,56 +394,34 @@ def _hear(typing, array, index):
     return signature(array.dtype, array, index), generate
 
 
-@overload(warp.told)
-def _overload_told(array, index, value):
-    def told(array, index, value):
-        _told(array, index, value)
+def _shared(function: Any, name: str, size: int) -> None:
+    """An array in shared memory, the same one for all functions that use it and all its dtypes."""
 
-    return told
+    @_instruction(function)
+    def shared(typing, like):
+        kind = SpanType(like.dtype)
 
+        def generate(context, builder, sig, args):
+            element = context.get_data_type(like.dtype)
+            symbol = f"evener_{name}_{like.dtype}"
+            made = builder.module.globals.get(symbol)
+            if made is None:
+                room = ir.ArrayType(element, size)
+                made = cgutils.add_global_variable(builder.module, room, symbol, ADDRSPACE_SHARED)
+                made.initializer = ir.Constant(room, ir.Undefined)
+                made.linkage = "linkonce_odr"
+                made.align = like.dtype.bitwidth // 8
+            data = builder.addrspacecast(made, element.as_pointer(), "generic")
+            return span_of(context, builder, kind, data, context.get_constant(types.intp, size))
 
-@overload(warp.hear)
-def _overload_hear(array, index):
-    return lambda array, index: _hear(array, index)
-
-
-@overload(warp.fence_host)
-def _overload_fence_host():
-    return lambda: cuda.threadfence_system()
-
-
-@intrinsic
-def _shared_parts(typing, like):
-    """One array for each dtype, however many functions use it: they are linked more than once."""
-
-    def generate(context, builder, sig, args):
-        before = set(builder.module.global_values)
-        array = _generic_array(
-            context, builder, shape=(warp.BLOCK // warp.WARP,), dtype=like.dtype,
-            symbol_name=f"evener_parts_{like.dtype}", addrspace=ADDRSPACE_SHARED,
-        )  # fmt: skip
-        for made in set(builder.module.global_values) - before:
-            made.linkage = "linkonce_odr"
-        return array
-
-    return signature(types.Array(like.dtype, 1, "C"), like), generate
+        return signature(kind, like), generate
 
 
-# Inlined by Numba, since a function may not return an array that it did not get.
+_shared(warp.shared_buffer, "buffer", warp.BUFFER * warp.BLOCK // warp.WARP)
+_shared(warp.shared_parts, "parts", warp.BLOCK // warp.WARP)
 
 
-@overload(warp.shared_buffer, inline="always")
-def _overload_shared_buffer(like):
-    size, kind = warp.BUFFER * warp.BLOCK // warp.WARP, like.dtype
-    return lambda like: cuda.shared.array(size, kind)
-
-
-@overload(warp.shared_parts, inline="always")
-def _overload_shared_parts(like):
-    return lambda like: _shared_parts(like)
-
-
-@intrinsic
+@_instruction(warp.cycles)
 def _clock(typing):
     def generate(context, builder, sig, args):
         code = ir.InlineAsm(
@@ -496,9 +432,14 @@ def _clock(typing):
     return signature(types.int64), generate
 
 
-@overload(warp.cycles)
-def _overload_cycles():
-    return lambda: _clock()
+@_instruction(warp.unknown)
+def _unknown(typing, value):
+    def generate(context, builder, sig, args):
+        word = ir.IntType(64)
+        code = ir.InlineAsm(ir.FunctionType(word, [word]), "mov.b64 $0, $1;", "=l,l")
+        return builder.call(code, [context.cast(builder, args[0], sig.args[0], types.int64)])
+
+    return signature(types.int64, value), generate
 
 
 # ---- floats ------------------------------------------------------------------------------------

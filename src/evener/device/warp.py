@@ -115,6 +115,11 @@ def fence_host() -> None:
     """Let the host see what was written so far before what is written from now on."""
 
 
+def unknown(value: Any) -> Any:
+    """The same number, which the compiler then does not know: loops to there are not unrolled."""
+    return value
+
+
 def shared_buffer(like: Any) -> Any:
     """Memory that the threads of a block share: `BUFFER` items for each warp."""
     return np.empty(BUFFER * BLOCK // WARP, like.dtype)

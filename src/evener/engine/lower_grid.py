@@ -81,7 +81,7 @@ class _GridWriter(Resumable, _Writer):
             tell_whole=record.tell_whole, note=record.note, end=record.end,
             prepare_replay=record.prepare_replay, remember=record.remember, recall=record.recall,
             remember_edges=record.remember_edges, recall_edges=record.recall_edges,
-            save=record.save, begin_again=record.begin_again,
+            save_sum=record.save_sum, begin_again=record.begin_again,
             **{name: getattr(buckets, name) for name in ("join", "pick", "hand_on")},
             **{name: getattr(edge_frontier, name) for name in (*EDGE_OPERATORS, "fresh_edges")},
         )  # fmt: skip

@@ -145,12 +145,17 @@ class Resumable(Loops):
         flags += [f"turned_{number}" for number in self.saved_orders]
         common = [*numbers, *flags]
         assert 1 + len(common) + len(sums) <= SAVED_WORDS
-        told = ", ".join(f"np.int64({name})" for name in common)
-        added = ", ".join(f"np.int64({name})" for name in sums)
+        told = [f"    saves[{i}] = np.int64({name})" for i, name in enumerate(common, 1)]
+        added = [
+            f"save_sum(team, saves, {i}, np.int64({name}))"
+            for i, name in enumerate(sums, 1 + len(common))
+        ]
         for i, line in enumerate(self.lines):
             blank, mark, place = line.partition(_SAVE)
             if mark:
-                self.lines[i] = f"{blank}save(team, saves, {place}, ({told},), ({added},))"
+                # One by one: to the compiler a tuple of them is a choice among them in each round.
+                lines = ["if team.thread == 0:", f"    saves[0] = {place}", *told, *added]
+                self.lines[i] = "\n".join(blank + line for line in lines)
         return self._begin_again(numbers, flags, sums)
 
     def _begin_again(self, numbers: list[str], flags: list[str], sums: list[str]) -> list[str]:

@@ -34,14 +34,13 @@ from evener.operators.schedules.common import (
     together,
     total_of_group,
 )
-from evener.operators.schedules.dynamic import next_tiles, tile_power
+from evener.operators.schedules.dynamic import NARROW_POWER, next_tiles, tile_power
 
 ALL_NEIGHBOURS = np.int64(1) << np.int64(62)
 # Edges of a piece, as powers of two. Where vertices are sorted 32 long lists are side by side, and
 # one warp takes them one after the other: it must not take longer than all others together.
 GATHER_POWER, LARGE_POWER = 8, 9
 GATHER_PIECE = 1 << GATHER_POWER
-NARROW_POWER = NARROW.bit_length() - 1
 LARGE = 1 << 15  # edges for each warp, from which pieces are large; from twice that, fewer cut
 
 _U1 = np.uint64(1)

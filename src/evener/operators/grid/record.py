@@ -115,19 +115,11 @@ def _ask_for_room(team, kept, recorded, size, trace):
 
 
 @compiled(allocates=False)
-def save(team, saves, place, common, sums):
-    """Write down what variables hold, before a kernel returns from the middle of a loop.
-
-    ``common`` are the same for all threads, and of ``sums`` only the sum matters.
-    """
-    if team.thread == 0:
-        saves[0] = place
-        for i in range(len(common)):
-            saves[1 + i] = common[i]
-    for i in range(len(sums)):
-        total = sum_of_warp(sums[i])
-        if team.lane == 0 and total != 0:
-            atomic.add(saves, 1 + len(common) + i, total)
+def save_sum(team, saves, word, value):
+    """Write down the sum of a variable over all threads, before a kernel returns from a loop."""
+    total = sum_of_warp(value)
+    if team.lane == 0 and total != 0:
+        atomic.add(saves, word, total)
 
 
 @compiled(allocates=False)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from evener.device import atomic, compiled
-from evener.device.warp import ballot, shuffle, shuffle_up, shuffle_xor
+from evener.device.warp import ballot, shuffle, shuffle_up, shuffle_xor, unknown
 from evener.operators.grid.frontier import GROUP, PIECES, SIZE, member, work
 
 # Edges of a piece, as powers of two; lists of more than two pieces are cut. Pieces are small while
@@ -223,7 +223,11 @@ def along(team, into, f, combine, neutral, t, v, e, stop, parts):
 
 @compiled(allocates=False)
 def together(combine, total, has, half, parts):
-    """The total over lanes whose numbers differ below ``2 * half``, of those that have one."""
+    """The total over lanes whose numbers differ below ``2 * half``, of those that have one.
+
+    To combine may take long, and is not written out for each round.
+    """
+    half = unknown(half)
     while half > 0:
         other, there = shuffle_xor(total, half), shuffle_xor(has, half)
         if there:

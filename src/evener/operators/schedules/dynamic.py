@@ -16,8 +16,6 @@ from evener.operators.grid.frontier import GROUP, NARROW, claim
 from evener.operators.schedules.common import (
     PIECE_POWER,
     SHORT,
-    SMALL_PIECE,
-    SMALL_PIECE_POWER,
     along,
     finish,
     look_up,
@@ -31,6 +29,7 @@ from evener.operators.schedules.common import (
     visit_short,
 )
 
+NARROW_POWER = NARROW.bit_length() - 1
 WIDE = 64
 SINGLE, ROW = 3, 8  # see `next_tiles`
 CLAIMS, LONGEST_ROW = 4, 16  # see `row_of_tiles`
@@ -90,57 +89,35 @@ def next_tiles(team, tile, end, tiles):
 
 @compiled(allocates=False)
 def visit(team, out, current, wanted, first, last, f, where, s, take, done, sink, pieces):
-    """Visit the edges of a frontier; see `evener.operators.schedules.common`."""
+    """Visit the edges of a frontier; see `evener.operators.schedules.common`.
+
+    In a small one a group of lanes has a vertex, so that nothing need be searched for: how long a
+    superstep takes is then how long one warp takes, whatever the others do.
+    """
     size = size_of(current)
-    if size <= NARROW * team.warps:
-        return visit_narrow(
-            team, out, current, size, wanted, first, last, f, where, s, take, done, sink, pieces
-        )
-    power = tile_power(team, size)
+    narrow = size <= NARROW * team.warps
+    power = NARROW_POWER if narrow else tile_power(team, size)
     width = 1 << power
+    seat, mine = (team.lane % GROUP, team.lane // GROUP) if narrow else (0, team.lane)
     tiles = (size + width - 1) >> power
     cut = piece_power(team, size)
     few = tiles if cut < PIECE_POWER else np.int64(0)
     calls, held = np.int64(0), np.int64(0)
-    row = row_of_tiles(team, tiles)
-    # Where few vertices are wanted, to claim a tile costs more than to see that it is empty: after
-    # an empty one a warp claims its fair share.
-    share = max(row, min(tiles // team.warps, np.int64(LONGEST_ROW)))
+    row = share = np.int64(1)
+    if not narrow:
+        row = row_of_tiles(team, tiles)
+        # Where few vertices are wanted, to claim a tile costs more than to see that it is empty:
+        # after an empty one a warp claims its fair share.
+        share = max(row, min(tiles // team.warps, np.int64(LONGEST_ROW)))
     tile, end = team.rank, team.rank + 1
     while tile < tiles:
-        i = (tile << power) + team.lane
-        if team.lane >= width:
+        i = (tile << power) + mine
+        if mine >= width:
             i = size
         u, start, degree = look_up(out, current, i, size, wanted, first, last, s)
-        calls += degree
         many = row if ballot(degree > 0) != 0 else share
-        degree = put_off(team, pieces, u, start, degree, cut, 2 << cut, few)
-        held = visit_wide(team, out, f, where, s, take, sink, held, u, start, degree)
-        if degree >= WIDE:
-            degree = np.int64(0)
-        held = visit_short(team, out, f, where, s, take, sink, held, u, start, degree)
-        tile, end = next_tile(team, tile, end, tiles, many)
-    finish(team, out, f, where, s, take, done, sink, held, pieces)
-    return calls
-
-
-@compiled(allocates=False)
-def visit_narrow(
-    team, out, current, size, wanted, first, last, f, where, s, take, done, sink, pieces
-):  # fmt: skip
-    """A small frontier: a group of lanes for each vertex, so that nothing need be searched for.
-
-    How long a superstep takes is then how long one warp takes, whatever the others do.
-    """
-    seat = team.lane % GROUP
-    calls, held = np.int64(0), np.int64(0)
-    base = team.rank * NARROW
-    if base < size:
-        i = base + team.lane // GROUP
-        u, e, degree = look_up(out, current, i, size, wanted, first, last, s)
-        if ballot(degree > SHORT) == 0:
-            stop = e + degree
-            e += seat
+        if narrow and ballot(degree > SHORT) == 0:
+            e, stop = start + seat, start + degree
             lives = ballot(e < stop)
             while lives != 0:
                 if team.lane == 0:
@@ -149,17 +126,15 @@ def visit_narrow(
                 e += GROUP
                 lives = ballot(e < stop)
         else:
-            if seat != 0:
+            if seat > 0:
                 degree = np.int64(0)
             calls += degree
-            tiles = (size + NARROW - 1) // NARROW
-            degree = put_off(
-                team, pieces, u, e, degree, SMALL_PIECE_POWER, 2 * SMALL_PIECE, tiles
-            )  # fmt: skip
-            held = visit_wide(team, out, f, where, s, take, sink, held, u, e, degree)
+            degree = put_off(team, pieces, u, start, degree, cut, 2 << cut, few)
+            held = visit_wide(team, out, f, where, s, take, sink, held, u, start, degree)
             if degree >= WIDE:
                 degree = np.int64(0)
-            held = visit_short(team, out, f, where, s, take, sink, held, u, e, degree)
+            held = visit_short(team, out, f, where, s, take, sink, held, u, start, degree)
+        tile, end = next_tile(team, tile, end, tiles, many)
     finish(team, out, f, where, s, take, done, sink, held, pieces)
     return calls
 
