@@ -382,7 +382,6 @@ class Running(NamedTuple):
 
 def _wait(stops: list[Any], cancels: list[int]) -> None:
     """Wait for kernels; an interrupt has them stop, and goes on to the caller when they have."""
-    cuda = library().cuda
     began = time.perf_counter()
     try:
         while not all(stop.done for stop in stops):
@@ -390,14 +389,19 @@ def _wait(stops: list[Any], cancels: list[int]) -> None:
                 time.sleep(POLL_SECONDS)
                 progress.report(0, 0)
     except BaseException:
-        with cuda.Stream(non_blocking=True) as aside:
-            word = np.ones(1, np.uint32)
-            for cancel in cancels:
-                upload(cancel, word, aside)
-            aside.synchronize()
+        ask_to_stop(cancels)
         for stop in stops:
             stop.synchronize()
         raise
+
+
+def ask_to_stop(cancels: list[int]) -> None:
+    """Set the words, on the current GPU, at which kernels look whether they are to stop."""
+    with library().cuda.Stream(non_blocking=True) as aside:
+        word = np.ones(1, np.uint32)
+        for cancel in cancels:
+            upload(cancel, word, aside)
+        aside.synchronize()
 
 
 @functools.cache

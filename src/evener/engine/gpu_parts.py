@@ -207,6 +207,7 @@ class Card:
         self.owned = [parts.parts[p].owned for p in local]
         self.ghosts = [parts.parts[p].held - parts.parts[p].owned for p in local]
         self.blocks = list(self.launch.blocks.values())
+        self.running: device.Running | None = None
         self.copies = 1 if plan.lowered.shares else len(parts.parts)  # of replicated fields
 
     @property
@@ -274,10 +275,16 @@ class Card:
 
     def is_done(self) -> bool:
         """Whether the kernels have ended; an error of the GPU is raised."""
-        return self.running.is_done()
+        return self.running is None or self.running.is_done()
+
+    def ask_to_stop(self) -> None:
+        """Have the kernels stop at the next superstep, and those of all other machines."""
+        device.ask_to_stop(self.cancels)
 
     def wait(self) -> None:
         """Wait until the kernels have ended."""
+        if self.running is None:  # another one failed before
+            return
         self.seconds = self.running.wait(self.cancels)
         traces = [arguments[TRACE] for arguments in self.launch.arguments]
         self.heads = [self._fetched(trace, FEW_ROWS * TRACE_WORDS) for trace in traces]

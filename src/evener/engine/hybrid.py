@@ -146,9 +146,14 @@ def _go(on_cpu: _Run | None, cards: list[Card], hub: HubMemory) -> float:
                 if time.perf_counter() - started > SPIN_SECONDS:
                     time.sleep(POLL_SECONDS)
                     progress.report(0, 0)
-    except BaseException as error:
-        if on_cpu is None or not isinstance(error, KeyboardInterrupt):
-            hub.give_up()  # else all were told to stop, and do
+    except KeyboardInterrupt:
+        if on_cpu is None:  # else it passes the wish on
+            with cards[0].here():
+                cards[0].ask_to_stop()
+        _end(cards)
+        raise
+    except BaseException:
+        hub.give_up()
         _end(cards)
         raise
     _end(cards)
