@@ -86,7 +86,8 @@ def test_stages_and_loops(program, sets):
     for seed in range(6):
         graph = random_graph(seed)
         given = parameters_for(program, graph)
-        given |= {"delta": 5.0} if program is Bounded else {}
+        # Buckets no wider than a weight: within one, nothing depends on who comes first.
+        given |= {"delta": 1.0} if program is Bounded else {}
         want = ev.run(program, graph, device="cpu", **given)
         have = ev.run(program, graph, device=sets[seed % 2], **given)
         for field in FOUND[program]:
