@@ -129,6 +129,22 @@ def test_functions_of_numpy():
         device.compile_ptx(kernel, ("int64[]",), (9, 0), 1)
 
 
+def test_arrays():
+    """What is not written out for arrays of two words is done by those of Numba."""
+
+    def kernel(a, b):
+        b[0], b[-1] = a.size, a.shape[0]
+        for item in a:
+            b[1] += item
+        for item in a[1:]:
+            b[2] += item
+        for item in a[::2]:
+            b[3] += item
+        b[4] = len(a[2:5][1:]) + a[:4].sum() + a.ndim
+
+    device.compile_ptx(kernel, ("int32[]", "int64[]"), (9, 0), 1)
+
+
 @pytest.mark.parametrize("schedule", NAMED)
 @pytest.mark.parametrize("program", QUICK, ids=lambda p: p.__name__)
 def test_every_schedule(program, schedule):

@@ -121,7 +121,25 @@ def _make_dispatcher(function: Callable[..., Any], options: dict[str, Any]) -> A
 
     dispatcher = _jit(function, options)
     dispatcher._cache = DiskCache(function, options)
+    dispatcher.compile = _quickly(dispatcher.compile, dispatcher.typingctx)
     return dispatcher
+
+
+def _quickly(compile_for: Callable[..., Any], context: Any) -> Callable[..., Any]:
+    from numba.core import types
+    from numba.core.targetconfig import ConfigStack
+
+    from evener.device.typing_memory import remembering, without_garbage_collection
+
+    def options() -> Any:
+        flags = ConfigStack.top_or_none()
+        return flags and (flags.nrt, frozenset(flags.fastmath.flags), flags.error_model)
+
+    def compile_quickly(signature: Any) -> Any:
+        with remembering(context, types, options), without_garbage_collection():
+            return compile_for(signature)
+
+    return compile_quickly
 
 
 def _make_inner(function: Callable[..., Any], options: dict[str, Any]) -> Any:

@@ -8,10 +8,8 @@ threads can meet at barriers.
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import functools
-import gc
 import hashlib
 import importlib
 import importlib.metadata
@@ -21,7 +19,7 @@ import sys
 import threading
 import time
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -34,7 +32,7 @@ from evener.device.cache import fingerprint, load_bytes, names_read, save_bytes
 from evener.device.compile import Compiled
 from evener.device.probe import why_no_cuda
 from evener.device.random import rounded_product
-from evener.device.typing_memory import remembering
+from evener.device.typing_memory import remembering, without_garbage_collection
 from evener.device.warp import BLOCK
 from evener.errors import DeviceError
 
@@ -141,12 +139,12 @@ def compile_ptx(
 
     So many blocks must fit on a multiprocessor: that bounds the registers of a thread.
     """
-    with _lock, _without_garbage_collection():
+    with _lock, without_garbage_collection():
         compiler = _import_compiler()
         device = SimpleNamespace(compute_capability=capability)
         for module in compiler.asks_device:
             module.get_current_device = lambda: device
-        remembers = remembering(compiler.typing_context, compiler.function_type)
+        remembers = remembering(compiler.typing_context, compiler.types)
         try:
             with remembers:
                 code, _ = compiler.compile(
@@ -157,18 +155,6 @@ def compile_ptx(
         except compiler.errors as error:
             raise CompileError(f"the kernel does not compile for a GPU: {error}") from error
     return code
-
-
-@contextlib.contextmanager
-def _without_garbage_collection() -> Iterator[None]:
-    """The compiler makes many objects and few cycles; to look for those takes a tenth longer."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 @functools.cache
@@ -207,7 +193,7 @@ def _import_compiler() -> Any:
         compile=library.compile, jit=library.jit(device=True, forceinline=True), type_of=type_of,
         asks_device=(load("numba.cuda.compiler"), load("numba.cuda.dispatcher")),
         errors=load("numba.core.errors").NumbaError, serial=cuda_serial,
-        intrinsics=cuda_intrinsics, unliteral=types.unliteral, function_type=types.Function,
+        intrinsics=cuda_intrinsics, types=types,
         typing_context=load("numba.cuda.descriptor").cuda_target.typing_context,
     )  # fmt: skip
 
@@ -247,7 +233,7 @@ def _without_literals(compile_device: Callable[..., Any]) -> Callable[..., Any]:
 
     It is inlined, so whatever follows from the number is worked out all the same.
     """
-    unliteral = _import_compiler().unliteral
+    unliteral = _import_compiler().types.unliteral
 
     def compile_once(args: tuple[Any, ...], return_type: Any = None) -> Any:
         return compile_device(tuple(map(unliteral, args)), return_type)

@@ -22,14 +22,16 @@ class CompileError(Exception):
         self.what, self.line = what, line
 
 
-def compile_alone(function: Compiled, *examples: Any) -> Any:
+def compile_alone(function: Compiled, *examples: Any, inner: bool = False) -> Any:
     """Compile a function for arguments of these types; returns the type of its result.
 
     Arguments that are types of the compiler already, such as an earlier result, stay as they are.
+    ``inner``: only as other compiled code calls it.
     """
     import numba
 
-    dispatcher = function.dispatcher  # our own types are registered with the first one
+    # Our own types are registered with the first dispatcher.
+    dispatcher = function.inner if inner else function.dispatcher
     signature = tuple(
         example if isinstance(example, numba.types.Type) else function.type_of(example)
         for example in examples

@@ -7,37 +7,67 @@ an addition, and asks again for the same types in the next line. The answer foll
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import gc
+import threading
+from collections.abc import Callable, Iterator
 from typing import Any
 
-_found: dict[Any, Any] = {}  # by context, function and types of arguments; all are kept alive
+_found: dict[Any, Any] = {}  # by context, function, types of arguments and options
+_RESOLVE = "_resolve_user_function_type"
+
+
+def nothing() -> None:
+    """No options that the answers could depend on."""
 
 
 @contextlib.contextmanager
-def remembering(context: Any, function_type: type) -> Iterator[None]:
-    """Let a typing context of Numba, for CPU or GPU, remember what calls return."""
-    if "_resolve_user_function_type" in vars(context):  # compiling leads to more compiling
+def remembering(context: Any, types: Any, options: Callable[[], Any] = nothing) -> Iterator[None]:
+    """Let a typing context of Numba, for CPU or GPU, remember what calls return to this thread.
+
+    ``types`` is Numba's module of types. Most answers do not depend on which number is written out
+    in a call, and are remembered for all numbers.
+    """
+    if _RESOLVE in vars(context):  # compiling leads to more compiling, or another thread does it
         yield
         return
-    resolve = context._resolve_user_function_type
-    lookup = context._lookup_global
+    resolve, lookup = getattr(context, _RESOLVE), context._lookup_global
+    mine = threading.get_ident()
 
     def resolve_once(function: Any, args: Any, kws: Any, literals: Any = None) -> Any:
         kind = lookup(function) or function
-        if kws or not isinstance(kind, function_type):
+        if kws or not isinstance(kind, types.Function) or threading.get_ident() != mine:
             return resolve(function, args, kws, literals)
+        given = tuple(args)
+        if not any(template.prefer_literal for template in kind.templates):
+            given = tuple(
+                types.unliteral(one) if isinstance(one, types.Literal) else one for one in args
+            )
         # More templates for a function make it another one, hence its identity and not its name.
-        key = (id(context), id(kind), tuple(args))
+        key = (id(context), id(kind), given, options())
         known = _found.get(key)
-        if known is None:
-            signature = resolve(function, args, kws, literals)
-            if signature is None:
-                return None
-            known = _found[key] = (signature, kind)
-        return known[0]
+        if known is not None:
+            return known[0]
+        signature = resolve(function, args, kws, literals)
+        if signature is not None and (
+            given == tuple(args) or not any(isinstance(a, types.Literal) for a in signature.args)
+        ):
+            _found[key] = (signature, kind)  # which keeps it alive
+        return signature
 
-    context._resolve_user_function_type = resolve_once
+    setattr(context, _RESOLVE, resolve_once)
     try:
         yield
     finally:
-        del context._resolve_user_function_type
+        vars(context).pop(_RESOLVE, None)
+
+
+@contextlib.contextmanager
+def without_garbage_collection() -> Iterator[None]:
+    """The compiler makes many objects and few cycles; to look for those takes a tenth longer."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

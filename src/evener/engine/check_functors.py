@@ -25,14 +25,14 @@ def check_functors(
     for stage in walk(d.loop):
         uses = list(stage.uses())
         if isinstance(stage, Gather):  # what one functor returns, the others take
-            value = _check(d, functors, uses[0], given)
+            value = _check(d, functors, uses[0], given, inner=True)
             given |= {"a": value, "b": value}
             for combine in uses[2:]:
-                _check(d, functors, combine, given)
+                _check(d, functors, combine, given, inner=True)
             dtype = total_dtype(d, functors, stage, vertex, state)
             given["total"], uses = dtype.type(0), [uses[1]]
         for use in uses:
-            _check(d, functors, use, given)
+            _check(d, functors, use, given, inner=True)
 
 
 def total_dtype(
@@ -41,7 +41,7 @@ def total_dtype(
     """What the values of a gather add up in: integers in 64 bits."""
     given = {"src": vertex, "dst": vertex, "edge": np.uint64(0), "s": state}
     use = next(iter(stage.uses()))
-    _check(d, functors, use, given)
+    _check(d, functors, use, given, inner=False)  # it is kept on disk
     dtype = functors[use.name].result_dtype(*(given[name] for name in use.arguments))
     return np.dtype({"b": np.int64, "i": np.int64, "u": np.uint64}.get(dtype.kind, dtype))
 
@@ -56,10 +56,12 @@ def compile_kernel(d: Declaration, worker: Compiled, *examples: Any) -> None:
         ) from None
 
 
-def _check(d: Declaration, functors: dict[str, Compiled], use: Use, given: dict[str, Any]) -> Any:
-    functor = d.functors[use.name]
+def _check(
+    d: Declaration, functors: dict[str, Compiled], use: Use, given: dict[str, Any], inner: bool
+) -> Any:
+    functor, arguments = d.functors[use.name], [given[name] for name in use.arguments]
     try:
-        returned = compile_alone(functors[use.name], *(given[name] for name in use.arguments))
+        returned = compile_alone(functors[use.name], *arguments, inner=inner)
     except CompileError as error:
         raise ProgramError(_place(d, functor, error.line) + f"{error.what}.") from None
     if use.returns and not is_number(returned):
