@@ -150,6 +150,17 @@ class Texts:
         ]
         return _function("merge(values, home, slot)", lines)
 
+    def merge_if(self, leader: str, followers: tuple[str, ...]) -> str:
+        """``merge_if(values, told, home, slot)``: the same if it was told, without a branch."""
+        better = BETTER[str(self.d.fields[leader].merge)]
+        lines = [
+            f"joins = told & ({self.value(leader, 'slot')} {better} {self.value(leader, 'home')})"
+        ]
+        for name in (leader, *followers):
+            mine, theirs = self.value(name, "home"), self.value(name, "slot")
+            lines += [f"a, b = {theirs}, {mine}", f"{mine} = a if joins else b"]
+        return _function("merge_if(values, told, home, slot)", [*lines, "return joins"])
+
     def differ(self) -> str:
         """``differ(values, olds, first, last, at)``: elements of a copy that are not the old ones.
 

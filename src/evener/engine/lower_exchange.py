@@ -316,7 +316,7 @@ class Exchanges(_Writer):
             names = [stale.leader, *stale.followers]
             texts = Texts(self.d, names, [], set())
             self.carry("carry_box", texts, names, f"({self.arrays(names)}0)", "stamp")
-        self.talk(f"deliver(team, world, {self.emitted(stale)}, stamp, {self.next})")
+        self.talk(f"deliver(team, world, {self.delivered(stale)}, stamp, {self.next})")
 
     def pull(self, stage: Advance, where: str, source: str) -> None:
         """To this part's vertices along their in-edges."""
@@ -328,6 +328,10 @@ class Exchanges(_Writer):
             self.broadcast(plan, members=source)
         self.put(self.pull_call(stage, where, source))
         self.collect(plan, emits=False)
+
+    def delivered(self, stale: Stale) -> str:
+        """The same as a stage that is no order takes it."""
+        return self.emitted(stale)
 
     def emitted(self, stale: Stale) -> str:
         """How emitted ghosts are merged: function, arrays, bytes of one."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from evener.device import compiled
+from evener.engine.exchange_plan import Stale
 from evener.engine.exchange_text import Texts
 from evener.engine.globalize import far_is_global, globalized
 from evener.engine.job import Job
@@ -112,6 +113,13 @@ class _PartsWriter(Exchanges):
     def given_to_members(self, texts: Texts, plan: Plan, values: str, olds: str) -> str:
         """As the operator takes it; only of parts elsewhere values may be missing."""
         return f"{self.function(texts.give(plan.broadcast, self.hub))}, {values}"
+
+    def delivered(self, stale: Stale) -> str:
+        """How emitted ghosts are merged, one by one or without branches."""
+        names = [stale.leader, *stale.followers]
+        always = self.function(Texts(self.d, names, [], set()).merge_if(*stale))
+        merge, rest = self.emitted(stale).split(", ", 1)
+        return f"{merge}, {always}, {rest}"
 
     # ---- replicated fields ----------------------------------------------------------------
 

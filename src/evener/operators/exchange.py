@@ -36,6 +36,7 @@ from evener.operators.frontier import (
     AHEAD,
     ALL,
     BITS,
+    BUFFER,
     FORM,
     SIZE,
     append,
@@ -395,70 +396,43 @@ def collect(team, world, is_changed, merge, values, olds, width, emits, stamp, f
 
 
 @compiled(allocates=False)
-def is_dense(world, q):
-    """Whether so many ghosts of a part were emitted that one looks at all of them, in order.
+def boxed_ghost(world, q, i, last, leader):
+    """The number of the i-th ghost in the box of a part, or -1 if another part owns it.
 
-    Their owners are in order too. A box is in none, and each of its ghosts costs several loads
-    from anywhere in memory. The marks of parts on other machines are not known here.
-    """
-    ghosts = world.ghosts[q, world.parts] - world.ghosts[q, 0]
-    return world.boxed[q, SIZE] * DENSE > ghosts and not is_far(world, q)
-
-
-@compiled(allocates=False)
-def emitted(team, world, q, dense):
-    """The share of a thread in the box of a part, or in its ghosts of this part."""
-    if dense:
-        low, high = world.ghosts[q, world.part], world.ghosts[q, world.part + 1]
-        return stretch_of(team.thread, team.threads, low, high)
-    return stretch_of(team.thread, team.threads, 0, world.boxed[q, SIZE])
-
-
-@compiled(allocates=False)
-def emitted_ghost(world, q, i, last, dense, leader, stamp):
-    """The number of the i-th ghost, or -1 if it was not emitted or is not of this part.
-
-    From a box those that come later are asked for already.
+    A box is in no order, so those that come later are asked for already.
     """
     me = world.part
-    slots = world.bases[q] + world.owned[q] - world.ghosts[q, 0]
-    if dense:
-        return i if world.marks[np.uint64(slots + i)] == stamp else np.int64(-1)
     begin, numbers = world.ghosts[q, 0], world.ghosts[q, 0] - world.owned[q]
     if i + 2 * AHEAD < last:
         prefetch(world.home, np.int64(world.box[begin + i + 2 * AHEAD]) + numbers)
-        soon = np.int64(world.box[begin + i + AHEAD]) + numbers
-        prefetch(leader, world.home[soon])
-        prefetch(leader, soon + slots)
+        soon = np.int64(world.box[begin + i + AHEAD])
+        prefetch(leader, world.home[soon + numbers])
+        prefetch(leader, soon + world.bases[q])
     g = np.int64(world.box[begin + i]) + numbers
     return g if world.ghosts[q, me] <= g < world.ghosts[q, me + 1] else np.int64(-1)
 
 
 @compiled(allocates=False)
-def deliver(team, world, merge, values, width, stamp, following):
+def deliver(team, world, merge, merge_if, values, width, stamp, following):
     """As `collect` where ghosts change exactly if they are emitted: only those are looked at.
 
     ``merge(values, home, slot)`` says whether the vertex changed; then it joins the frontier.
+    ``merge_if(values, told, home, slot)`` does so without a branch: if many ghosts were emitted all
+    are gone through, in their order, which is that of their owners. Nobody foresees which are told,
+    so branches would cost more than the others do. The marks of parts elsewhere are not known.
     """
     meet(world)
     me = world.part
     held = 0
     for q in range(world.parts):
         if q != me:
-            slots = world.bases[q] + world.owned[q] - world.ghosts[q, 0]
-            dense = is_dense(world, q)
-            first, last = emitted(team, world, q, dense)
-            changed = np.int64(0)
-            for i in range(first, last):
-                g = emitted_ghost(world, q, i, last, dense, values[0], stamp)
-                if g >= 0:
-                    changed += 1
-                    home = np.uint64(world.home[g])
-                    # No other thread has a ghost of this vertex now.
-                    if merge(values, home, np.uint64(slots + g)) and is_new(
-                        world.marks, home, stamp, False
-                    ):
-                        held = append(team, held, following, np.int64(home) - world.bases[me])
+            ghosts = world.ghosts[q, world.parts] - world.ghosts[q, 0]
+            if world.boxed[q, SIZE] * DENSE > ghosts and not is_far(world, q):
+                held, changed = _deliver_all(
+                    team, world, merge_if, values, stamp, following, q, held
+                )  # fmt: skip
+            else:
+                held, changed = _deliver_box(team, world, merge, values, stamp, following, q, held)
             if changed > 0:
                 atomic.add(world.counts, me * world.parts + q, changed)
             if world.parts > 2:
@@ -466,6 +440,46 @@ def deliver(team, world, merge, values, width, stamp, following):
     flush(team, held, following)
     meet(world)
     account(team, world, False, width, False)
+
+
+@compiled(allocates=False)
+def _deliver_box(team, world, merge, values, stamp, following, q, held):
+    changed = np.int64(0)
+    slots = world.bases[q] + world.owned[q] - world.ghosts[q, 0]
+    first, last = stretch_of(team.thread, team.threads, 0, world.boxed[q, SIZE])
+    for i in range(first, last):
+        g = boxed_ghost(world, q, i, last, values[0])
+        if g >= 0:
+            changed += 1
+            home = np.uint64(world.home[g])
+            # No other thread has a ghost of this vertex now.
+            if merge(values, home, np.uint64(slots + g)) and is_new(
+                world.marks, home, stamp, False
+            ):
+                held = append(team, held, following, np.int64(home) - world.bases[world.part])
+    return held, changed
+
+
+@compiled(allocates=False)
+def _deliver_all(team, world, merge_if, values, stamp, following, q, held):
+    changed = np.int64(0)
+    me, mark = world.part, world.marks.dtype.type(stamp)
+    slots = world.bases[q] + world.owned[q] - world.ghosts[q, 0]
+    first, last = stretch_of(
+        team.thread, team.threads, world.ghosts[q, me], world.ghosts[q, me + 1]
+    )
+    for g in range(first, last):
+        slot, home = np.uint64(slots + g), np.uint64(world.home[np.uint64(g)])
+        told = world.marks[slot] == mark
+        changed += told
+        joins = merge_if(values, told, home, slot)
+        before = world.marks[home]
+        world.marks[home] = mark if joins else before
+        team.buffer[held] = np.int64(home) - world.bases[me]
+        held += joins & (before != mark)
+        if held == BUFFER:
+            held = flush(team, held, following)
+    return held, changed
 
 
 # ---- fields that every part holds whole -----------------------------------------------------

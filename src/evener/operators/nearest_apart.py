@@ -15,11 +15,10 @@ from evener.operators.advance import is_new, next_stamp
 from evener.operators.exchange import (
     FULL,
     account,
-    emitted,
-    emitted_ghost,
-    is_dense,
+    boxed_ghost,
     least,
     meet,
+    stretch_of,
 )
 from evener.operators.frontier import (
     FORM,
@@ -76,20 +75,19 @@ def _advance(
 
 
 @compiled(allocates=False)
-def _receive(team, world, merge, values, field, inverse, current, pool, stamp):
+def _receive(team, world, merge, values, field, inverse, current, pool):
     """Put the vertices that the others' ghosts change into buckets."""
     me = world.part
     for q in range(world.parts):
         if q != me:
             slots = world.bases[q] + world.owned[q] - world.ghosts[q, 0]
-            dense = is_dense(world, q)
-            first, last = emitted(team, world, q, dense)
+            first, last = stretch_of(team.thread, team.threads, 0, world.boxed[q, SIZE])
             if not has_room(pool, np.uint64(last - first)):
                 world.sync[CANCEL] = FULL
                 last = first
             changed = np.int64(0)
             for i in range(first, last):
-                g = emitted_ghost(world, q, i, last, dense, values[0], stamp)
+                g = boxed_ghost(world, q, i, last, values[0])
                 if g >= 0:
                     changed += 1
                     home = np.uint64(world.home[g])
@@ -194,7 +192,7 @@ def nearest_apart(
         began = cycles()
         barrier(team.sync, team.threads)
         meet(world)
-        _receive(team, world, merge, values, field, inverse, bucket, pool, stamp)
+        _receive(team, world, merge, values, field, inverse, bucket, pool)
         meet(world)
         account(team, world, False, width, False)
         talked += cycles() - began
