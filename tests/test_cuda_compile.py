@@ -144,6 +144,17 @@ def test_arrays():
 
     device.compile_ptx(kernel, ("int32[]", "int64[]"), (9, 0), 1)
 
+    def fill(a):
+        a[:] = 7
+        a[1:9][:] = 8
+
+    def add(a, b):
+        for item in a:
+            b[0] += item
+
+    assert device.compile_ptx(fill, ("int32[]",), (9, 0), 1).count("st.global") >= 2
+    assert "ld.global.s32" in device.compile_ptx(add, ("int32[]", "int64[]"), (9, 0), 1)
+
 
 @pytest.mark.parametrize("schedule", NAMED)
 @pytest.mark.parametrize("program", QUICK, ids=lambda p: p.__name__)

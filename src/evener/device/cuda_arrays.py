@@ -23,6 +23,7 @@ from numba.cuda.cpython import slicing
 from numba.cuda.datamodel import models
 from numba.cuda.descriptor import cuda_target
 from numba.cuda.extending import register_model
+from numba.cuda.np import arrayobj
 from numba.cuda.np.arrayobj import make_array, populate_array
 
 _registry = Registry("evener arrays")
@@ -125,13 +126,6 @@ def _size(context, builder, kind, value):
     return builder.extract_value(value, 1)
 
 
-@_lower("__array__", SpanType)
-def _as_array(context, builder, sig, args):
-    """A pointer to Numba's structure of the array that a pointer to a span points to."""
-    kind = sig.args[0]
-    return _numba_array(context, builder, kind, builder.load(args[0]))._getpointer()
-
-
 @_lower_cast(SpanType, types.Array)
 def _cast(context, builder, from_type, to_type, value):
     return _numba_array(context, builder, from_type, value)._getvalue()
@@ -147,11 +141,30 @@ def _numba_array(context: Any, builder: Any, kind: SpanType, value: Any) -> Any:
     return array
 
 
+def _make_array(kind: Any) -> Any:
+    """Numba's `make_array`, which for a span makes a structure of Numba's own.
+
+    Its ``__array__``, meant for arrays in another guise, is asked for the structure before there
+    is a value: good for what is a structure of Numba's too, seen through a pointer.
+    """
+    if not isinstance(kind, SpanType):
+        return make_array(kind)
+
+    class OfSpan(make_array(kind.as_array)):
+        def __init__(self, context: Any, builder: Any, value: Any = None, ref: Any = None):
+            if value is not None:
+                value = _numba_array(context, builder, kind, value)._getvalue()
+            super().__init__(context, builder, value, ref)
+
+    return OfSpan
+
+
 def install(generate: Any, arguments: Any) -> None:
     """Tell the compiler of a function that generates code for arguments of such types."""
     _lower(generate, *arguments)(generate)
     cuda_target.target_context.install_registry(_registry)
 
 
+arrayobj.make_array = _make_array
 cuda_target.target_context.refresh()  # others may put theirs into the registry that is first
 cuda_target.target_context.install_registry(_registry)
