@@ -153,7 +153,7 @@ def test_arrays():
             b[0] += item
 
     assert device.compile_ptx(fill, ("int32[]",), (9, 0), 1).count("st.global") >= 2
-    assert "ld.global.s32" in device.compile_ptx(add, ("int32[]", "int64[]"), (9, 0), 1)
+    assert "ld.s32" in device.compile_ptx(add, ("int32[]", "int64[]"), (9, 0), 1)
 
 
 @pytest.mark.parametrize("schedule", NAMED)
