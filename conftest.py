@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import signal
 from typing import Any
 
 import hypothesis
@@ -13,6 +14,10 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("evener")
 
+
+# A shell starts what is in the background deaf to Ctrl-C, for which several tests wait.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # These import numba-cuda, which is an extra.
 collect_ignore_glob = [] if importlib.util.find_spec("numba_cuda") else ["**/device/cuda_*.py"]

@@ -150,7 +150,10 @@ def test_ordered_loops_with_bounds(options):
     assert_simulated(Bounded, SMALL["rmat"], delta=1.0, **options)
 
 
-RECORDING = [Everything, OverEdges, EdgesThroughout, Bounded, Nested, Betweenness]
+RECORDING = [
+    Everything, EdgesThroughout, Bounded, Nested, Betweenness,
+    pytest.param(OverEdges, marks=pytest.mark.slow),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("program", RECORDING, ids=lambda p: p.__name__)

@@ -50,7 +50,14 @@ def check(program, graph, kinds, direction="auto", partition="random"):
         )
 
 
-@pytest.mark.parametrize("program", FEW, ids=lambda p: p.__name__)
+LONG = ("Betweenness", "TargetSSSP", "DanglingPageRank", "SSWP")
+
+
+@pytest.mark.parametrize(
+    "program",
+    [pytest.param(p, marks=pytest.mark.slow) if p.__name__ in LONG else p for p in FEW],
+    ids=lambda p: p.__name__,
+)
 def test_programs(program):
     for i, name in enumerate(("rmat", "directed")):
         if suits(program, GRAPHS[name]):

@@ -295,7 +295,9 @@ def test_trace_of_a_set_as_a_timeline(devices, tmp_path):
 # ---- failures -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("part", [0, 1, 2])
+@pytest.mark.parametrize(
+    "part", [0, *(pytest.param(part, marks=pytest.mark.slow) for part in (1, 2))]
+)
 def test_a_part_that_fails_ends_the_run(part, monkeypatch):
     graph = small()
     monkeypatch.setattr(native_parts, "fault", (part, 2))
