@@ -23,9 +23,7 @@ WORDS = 40
 
 ABORT = 2  # as CANCEL: a thread is gone, so nobody waits for it at a barrier any more
 SPINS = 4000  # looks before a waiting thread gives way; some 60 microseconds
-# Times it gives way before it sleeps, some milliseconds: on a virtual machine a thread that sleeps
-# comes back late, so that all others sleep at the next barrier, and so on.
-YIELDS = 10000
+YIELDS = 200  # times it gives way before it sleeps
 
 
 def new_sync() -> np.ndarray:
