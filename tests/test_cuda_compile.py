@@ -195,9 +195,18 @@ def ptx_of_parts(program, hub):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("capability", [(8, 0), (9, 0)])
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("schedule", ["auto", "dynamic", *NAMED])
 @pytest.mark.parametrize("program", [*CASES, *STAGES, *MORE_STAGES], ids=lambda p: p.__name__)
 def test_all(program, schedule, capability):
+    ptx(program, schedule, capability=capability)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("capability", [(8, 0), (9, 0)])
+@pytest.mark.parametrize("schedule", [name for name in SCHEDULES if ":" in name])
+@pytest.mark.parametrize("program", [*FEW, *STAGES], ids=lambda p: p.__name__)
+def test_widths_of_virtual_warps(program, schedule, capability):
+    """One text with another number in it, so a few programs with all its operators will do."""
     ptx(program, schedule, capability=capability)
 
 
