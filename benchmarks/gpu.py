@@ -32,6 +32,7 @@ from evener.bench.harness import limit_case, preamble, print_cases, timed, write
 from evener.device import cuda as device
 from evener.device import format_bytes
 from evener.device.probe import list_devices
+from evener.engine.gpu import TWICE, TWICE_BESIDES
 from evener.operators.schedules.common import PIECE_WORDS, room_for_pieces
 from gpu_schedules import measure_schedules
 
@@ -159,8 +160,9 @@ def with_memory(call: Callable[[], Any]) -> tuple[Memory, float, Any]:
 
 
 def frontier_bytes(graph: Any) -> int:
-    """Two queues that could hold all vertices, and the list of the pieces of long lists."""
-    queues = 2 * graph.num_vertices * graph.indices.itemsize
+    """Two queues that hold all vertices, some of them twice, and the pieces of long lists."""
+    n = graph.num_vertices
+    queues = 2 * (n + n // TWICE + TWICE_BESIDES) * graph.indices.itemsize
     return queues + 8 * PIECE_WORDS * room_for_pieces(graph.num_edges)
 
 

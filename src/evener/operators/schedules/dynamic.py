@@ -115,7 +115,8 @@ def visit(team, out, current, wanted, first, last, f, where, s, take, done, sink
         if mine >= width:
             i = size
         u, start, degree = look_up(out, current, i, size, wanted, first, last, s)
-        many = row if ballot(degree > 0) != 0 else share
+        lives = ballot(degree > 0)
+        many = row if lives != 0 else share
         if narrow and ballot(degree > SHORT) == 0:
             e, stop = start + seat, start + degree
             lives = ballot(e < stop)
@@ -125,7 +126,7 @@ def visit(team, out, current, wanted, first, last, f, where, s, take, done, sink
                 held = step(team, out, f, where, s, take, sink, held, e < stop, u, e)
                 e += GROUP
                 lives = ballot(e < stop)
-        else:
+        elif lives != 0:
             if seat > 0:
                 degree = np.int64(0)
             calls += degree
