@@ -37,6 +37,8 @@ from evener.versions import evener_version
 EDGES_MAPPED = ", edges mapped"  # after the name of a GPU that reads them from the host's memory
 _LARGEST = {"cpu": 18, "cuda": 20, "python": 8}  # scale of a graph that takes a second at most
 _LARGEST_OF_SETS = {"cpu": 18, "cuda": 20}  # below that GPUs and many cores mostly wait
+_THIN, _LARGEST_THIN = 4, (20, 22)  # edges for each vertex; scale with few cores, and with many
+_MANY_CORES = 8
 _SMALL = 7  # scale of the graph on which exchanges are counted
 _FEW = 8  # scale of the graph whose supersteps have next to nothing to do
 _TIMES, _ENOUGH_SECONDS = 3, 0.3  # runs, and until they took so long together
@@ -103,9 +105,33 @@ class Calibration:
             self._keep(key, fit(runs, names, (1 / rates).tolist())[0])
         kept = self._known[key]  # from a file its tuples come as lists
         found = Costs(tuple(kept[0]), tuple(kept[1]), tuple(kept[2]), *kept[3:])
+        larger = np.array([self.growth(workload, name, like, scale) for name in names])
+        edge, vertex, message = (tuple((larger * one).tolist()) for one in found[:3])
+        found = found._replace(edge=edge, vertex=vertex, message=message)
         # Supersteps do not grow with a graph unless its diameter does.
         longer = max(1.0, like.num_vertices / 2.0**scale) ** 0.5 if _kind(like) == "lattice" else 1
         return found._replace(supersteps=found.supersteps * longer)
+
+    def growth(
+        self, workload: Workload, device: str, like: Graph, scale: int | None = None
+    ) -> float:
+        """How many times as long a CPU takes for an edge of this graph as of one of that scale.
+
+        Of a larger graph the caches hold less. It is found on two graphs with few edges, the larger
+        one as large as a second allows; a scale that is not given is that of `rate`.
+        """
+        if not device.startswith("cpu") or _kind(like) == "lattice":
+            return 1.0
+        base = _scale(like, _LARGEST["cpu"]) if scale is None else scale
+        larger = _scale(like, _LARGEST_THIN[num_cores() >= _MANY_CORES])
+        if larger <= base:
+            return 1.0
+        key = f"growth from {base} to {self._key(workload, device, like, larger)}"
+        if key not in self._known:
+            graphs = [_example(like, size, _THIN) for size in (base, larger)]
+            spent = [_seconds(workload, device, graph) / graph.num_edges for graph in graphs]
+            self._keep(key, max(1.0, spent[1] / spent[0]))
+        return float(self._known[key])
 
     def _key(self, workload: Workload, device: str, like: Graph, scale: int) -> str:
         code = _code(self.traffic(workload).declaration)
@@ -184,8 +210,8 @@ def _scale(graph: Graph, largest: int) -> int:
     return min(largest, max(4, round(np.log2(max(2, graph.num_vertices)))))
 
 
-def _example(like: Graph, scale: int) -> Graph:
-    kind, factor = _kind(like), _factor(like)
+def _example(like: Graph, scale: int, factor: int = 0) -> Graph:
+    kind, factor = _kind(like), factor or _factor(like)
     options: dict[str, Any] = {"seed": 1, "weights": (1, 255)}
     if kind == "lattice":
         graph = generate.grid(1 << (scale // 2), 1 << (scale - scale // 2), **options)
