@@ -10,9 +10,9 @@ from numpy import float32, float64, int32, int64
 
 import evener as ev
 from evener.device import atomic
-from evener.programs import Field, Program, Vertex, functor
+from evener.programs import Field, Param, Program, Vertex, functor
 from evener.programs.gas import GasProgram
-from evener.programs.stages import advance, backwards, compute, edges, repeat
+from evener.programs.stages import advance, backwards, compute, edges, filter, repeat
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 NAMES = [
@@ -139,6 +139,23 @@ class Echoes(Program):
         return [source]
 
     loop = (repeat(advance(reach), record=True), backwards(repeat(advance(call), max_supersteps=2)))
+
+
+class Repeats(Program):
+    """Records all vertices, several times."""
+
+    times = Param(int64, 1)
+    visits = Field(int64)
+
+    @functor
+    def stay(v, s):
+        return s.superstep + 1 < s.times
+
+    @functor
+    def touch(v, s):
+        s.visits[v] += 1
+
+    loop = (repeat(filter(stay), record=True), backwards(compute(touch)))
 
 
 def between_layers(width, layers=3):

@@ -312,7 +312,8 @@ def test_auto_without_a_compiler(monkeypatch):
     [
         ({"schedule": "merge_path"}, "schedule is for a GPU; leave it out"),
         ({"memory_limit": 10}, r"needs about .* bytes\) on .*, and memory_limit allows 10 B"),
-        ({"preallocate": True}, "preallocate=True is not in this version"),
+        ({"preallocate": 0}, "preallocate is 0; it must be 'auto', True, False, or a number above"),
+        ({"preallocate": "all"}, "preallocate is 'all'; it must be"),
         ({"device_arrays": True}, "device_arrays is for a GPU; leave it out"),
         ({"exchange": "all"}, "exchange='all' needs a device set"),
         ({"direction": "up"}, "direction is 'up'; it must be one of"),

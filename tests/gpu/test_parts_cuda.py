@@ -13,6 +13,7 @@ import pytest
 from cases import ALGORITHMS, LOOPS, random_graph, star_and_more, weighted
 
 import evener as ev
+from evener.engine.gpu_parts import Card
 from evener.errors import DeviceError
 from graphs import DEGENERATE
 from shared_programs import Around, Echoes, parameters_for
@@ -120,6 +121,28 @@ def test_a_cpu_part_that_fails_ends_the_run(monkeypatch):
         ev.bfs(grid, 0, device=SETS["hybrid"])
     monkeypatch.undo()
     assert ev.bfs(grid, 0, device=SETS["hybrid"]).depth[-1] == 118
+
+
+@pytest.mark.parametrize("devices", [SETS["hybrid"], SETS[2]])
+def test_a_gpu_that_fails_ends_the_run(devices, monkeypatch):
+    if devices == SETS[2]:  # as if each part had a card
+        monkeypatch.setattr("evener.engine.hybrid.machines_of", lambda ordinals: [0, 1])
+    path = ev.generate.path(1 << 19)
+    ev.bfs(ev.generate.path(100), 0, device=devices)
+    asked = []
+
+    def is_done(card):
+        asked.append(time.perf_counter())
+        if asked[-1] - asked[0] > 0.3:
+            raise DeviceError("cuda:0 has failed.")
+        return False
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Card, "is_done", is_done)
+        with pytest.raises(DeviceError, match=r"cuda:0 has failed."):
+            ev.bfs(path, 0, device=devices)
+    assert time.perf_counter() - asked[0] < 2.3
+    assert ev.bfs(ev.generate.path(100), 0, device=devices).depth[-1] == 99
 
 
 @pytest.mark.parametrize("algorithm", ["bfs", "sssp", "pagerank", "components", "betweenness"])

@@ -8,13 +8,15 @@ from cases import LOOPS, random_graph, weighted
 
 import evener as ev
 from evener.device.cuda import GridKernel
-from evener.engine import gpu
+from evener.engine import gpu, preallocate
 from evener.engine.run import run
+from evener.errors import MemoryBudgetError
 from evener.operators.schedules import SCHEDULES
 from shared_programs import (
     NAMES,
     Closing,
     Functions,
+    Repeats,
     Spread,
     assert_visited_whole,
     between_layers,
@@ -99,6 +101,19 @@ def test_kernels_that_return_for_more_room(program, monkeypatch):
                 assert have.stats[name] == want.stats[name]
             runs += 1
     assert len(launches) > 6 + runs + 6  # at least six of them returned
+
+
+@pytest.mark.parametrize("device", ["cuda", "cuda+cuda", "cpu:2+cuda"])
+def test_room_for_records(device, monkeypatch):
+    monkeypatch.setattr(preallocate, "_factors", {})
+    graph = ev.generate.rmat(9, 6, seed=3)
+    want = run(Repeats, graph, device="cpu", times=5)
+    for given in (True, 3):
+        with pytest.raises(MemoryBudgetError, match="preallocate has room for [13]; give it"):
+            run(Repeats, graph, device=device, times=5, preallocate=given)
+    for given in (5, False, "auto", True):  # the third remembers what the fourth needs
+        have = run(Repeats, graph, device=device, times=5, preallocate=given)
+        np.testing.assert_array_equal(have.visits, want.visits)
 
 
 def test_queues_that_are_nearly_full(monkeypatch):

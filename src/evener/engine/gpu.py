@@ -424,8 +424,8 @@ def _queue_length(plan: _Plan, n: int, m: int) -> int:
 
 
 def _first_room(job: Job, plan: _Plan) -> int:
-    """How many recorded vertices a run begins with room for: what the last one needed."""
-    return memory.kept(job.graph).get(("room", plan.key), job.graph.num_vertices + 1)
+    """How many recorded vertices a run begins with room for."""
+    return job.preallocation.first(job, job.graph.num_vertices) if plan.replays else 1
 
 
 def _edge_rooms(room_for: Any, plan: Any, m: int, ids: Any, places: Any) -> tuple[Any, ...]:
@@ -558,7 +558,7 @@ def _grow(
     job: Job, plan: _Plan, launch: _Launch, regions: dict[str, Any], head: np.ndarray, ordinal: int
 ) -> _Launch:
     """A launch with more room for what is recorded, which moves there; all else stays in place."""
-    room = max(2 * launch.room, int(head[NEEDED]))
+    room = job.preallocation.more(job, job.graph.num_vertices, launch.room, int(head[NEEDED]))
     larger = _launch(job, plan, room, ordinal)
     _require_free(job, larger.sizes[memory.RECORD])
     place = device.allocate(larger.sizes[memory.RECORD])
@@ -569,7 +569,6 @@ def _grow(
         length = min(many, old.size) * old.dtype.itemsize  # 0 where no edges are recorded
         device.copy(place.ptr + new.address, was + old.address, length)
     regions[memory.RECORD] = place
-    memory.kept(job.graph)["room", plan.key] = room
     return larger
 
 

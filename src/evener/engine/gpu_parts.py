@@ -82,7 +82,8 @@ def run_gpu_parts(
     with device.on(ordinals[0]):
         began = time.perf_counter()
         plan = make_plan(job, direction, schedule, policy)
-        room = max(part.owned for part in parts.parts) + 1
+        largest = max(part.owned for part in parts.parts)
+        room = job.preallocation.first(job, largest) if plan.replays else 1
         while True:
             card = Card(job, plan, parts, list(range(k)), policy, room)
             job.stats["compile_seconds"] = time.perf_counter() - began
@@ -91,7 +92,7 @@ def run_gpu_parts(
             card.wait()
             if card.ended != MORE_ROOM:
                 break
-            room *= 4
+            room = job.preallocation.more(job, largest, room, 4 * room)
         found = gather_fields(device.library(), job, card.at, card.fields)
         job.fields = found if device_arrays else {name: f.get() for name, f in found.items()}
         for name, value in card.scalars().items():

@@ -102,7 +102,8 @@ def _run(
         if ordinal is not None:
             local.setdefault(machine_of[p], []).append(p)
     places = [ordinals[mine[0]] or 0 for mine in local.values()]
-    room = max(parts.parts[p].owned for mine in local.values() for p in mine) + 1
+    largest = max(parts.parts[p].owned for mine in local.values() for p in mine)
+    room = job.preallocation.first(job, largest) if plan.replays else 1
     while True:
         on_cpu = None
         if any(threads):
@@ -119,7 +120,8 @@ def _run(
         except MemoryBudgetError:
             if room > ROOM * job.graph.num_vertices:
                 raise
-            room *= 4  # the record of a GPU was full, as it has no more than it was given
+            # The record of a GPU was full, as it has no more than it was given.
+            room = job.preallocation.more(job, largest, room, 4 * room)
             continue
         if on_cpu is not None:
             on_cpu.collect(job.stats["loop_seconds"])

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from evener.engine.lazy import LazyArray
+from evener.engine.preallocate import AS_NEEDED, Preallocation
 from evener.errors import GraphError, ProgramError
 from evener.graph.csr import Graph
 from evener.programs.fields import VERTEX, WEIGHT, Field, Param
@@ -33,6 +34,7 @@ class Job:
     stats: dict[str, Any] = field(default_factory=dict)
     trace: list[dict[str, Any]] = field(default_factory=list)
     make_trace: Callable[[], list[dict[str, Any]]] | None = None  # instead, when somebody looks
+    preallocation: Preallocation = AS_NEEDED
 
     @property
     def declaration(self) -> Declaration:

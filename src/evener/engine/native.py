@@ -61,13 +61,15 @@ def execute(job: Job, threads: int, direction: str = "auto") -> None:
     started = time.perf_counter()
     sync = new_sync()
     stopped = run_together(plan.worker, threads, sync, *arguments)
+    if stopped and job.preallocation.fixed:
+        raise job.preallocation.too_small(job)
     if stopped:
         raise MemoryBudgetError(
             f"{job.declaration.name} keeps more vertices in buckets or recorded frontiers than fit "
             "into memory; limit its supersteps, or use a smaller graph."
         )
     _collect(job, arguments, threads, time.perf_counter() - started)
-    _kept[job.graph] = (plan.worker, threads), scratch
+    _kept[job.graph] = _scratch_key(job, plan, threads), scratch
 
 
 class _Plan(NamedTuple):
@@ -164,7 +166,7 @@ def _scratch(job: Job, plan: _Plan, threads: int) -> tuple[Any, ...]:
     """All else that the kernel works on, new or used before."""
     key, scratch = _kept.pop(job.graph, (None, ()))
     plain = not plan.kernel.has_edges and not plan.kernel.orders
-    if not plain or key != (plan.worker, threads):
+    if not plain or key != _scratch_key(job, plan, threads):
         scratch = _new_scratch(job, plan, threads)
     else:
         marks, partials, ordered, trace = scratch[1], scratch[3], scratch[7], scratch[-1]
@@ -172,6 +174,10 @@ def _scratch(job: Job, plan: _Plan, threads: int) -> tuple[Any, ...]:
             array.fill(0)
     _begin(job, scratch[0])
     return scratch
+
+
+def _scratch_key(job: Job, plan: _Plan, threads: int) -> tuple[Any, ...]:
+    return plan.worker, threads, job.preallocation.only(job, job.graph.num_vertices)
 
 
 def _new_scratch(job: Job, plan: _Plan, threads: int) -> tuple[Any, ...]:
@@ -202,7 +208,7 @@ def _new_scratch(job: Job, plan: _Plan, threads: int) -> tuple[Any, ...]:
         (*copies, np.empty(0)),
         (*sums, np.empty(0)),
         bucket_rooms(n, graph.num_edges, graph.degrees, ids, threads if ordered else 0),
-        record_rooms(n, ids, replays, plan.kernel.has_edges),
+        record_rooms(n, ids, replays, plan.kernel.has_edges, job.preallocation.only(job, n)),
         edge_rooms(graph.num_edges, ids, threads, plan.kernel.has_edges),
         waiting_rooms(n, ids, threads, plan.kernel.orders),
         np.zeros((TRACE_ROWS + 1, 5 + threads), np.int64),

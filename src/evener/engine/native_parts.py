@@ -154,7 +154,8 @@ class _Run:
         # New memory costs more than many runs: what the last one worked in serves again, unless
         # it failed or another run has it now.
         dtypes = tuple(str(array.dtype) for array in self.fields.values())
-        self.key = (self.kernel.text, tuple(threads), dtypes)
+        room = job.preallocation.only(job, job.graph.num_vertices)
+        self.key = (self.kernel.text, tuple(threads), dtypes, room)
         self.scratch: dict[Any, Any] = parts.kept.pop(self.key, {})
         self._share(direction)
         self.teams = [
@@ -322,9 +323,9 @@ class _Run:
             (*(self._of(array, p, name) for name, array in self.copies.items()), np.empty(0)),
             (*sums, np.empty(0)),
             ordered,
-            self._again(
-                "record", p, lambda: record_rooms(n, ids, replays, kernel.has_edges)
-            ),
+            self._again("record", p, lambda: record_rooms(
+                n, ids, replays, kernel.has_edges, job.preallocation.only(job, n)
+            )),
             edge_rooms(m, ids, threads, kernel.has_edges),
             waiting_rooms(n, ids, threads, kernel.orders),
             trace,
@@ -383,7 +384,10 @@ class _Run:
         for p, codes in zip(self.local, returned, strict=True):
             if min(codes) < 0:
                 raise DeviceError(f"partition {p} on cpu:{self.threads[p]} failed, so the run did.")
-        if any(code == exchange.FULL for codes in returned for code in codes):
+        is_full = any(code == exchange.FULL for codes in returned for code in codes)
+        if is_full and self.job.preallocation.fixed:
+            raise self.job.preallocation.too_small(self.job)
+        if is_full:
             raise MemoryBudgetError(
                 f"{self.d.name} keeps more vertices in recorded frontiers than fit into memory; "
                 "limit its supersteps, or use a smaller graph."

@@ -29,8 +29,18 @@ def room(length: int, dtype: np.dtype) -> np.ndarray:
     return np.frombuffer(mmap.mmap(-1, length * dtype.itemsize, flags=flags), dtype)
 
 
-def record_rooms(n: int, ids: np.dtype, replays: bool, has_edges: bool) -> Arrays:
-    """A record that may grow until the memory is full; see `evener.operators.record`."""
+def record_rooms(
+    n: int, ids: np.dtype, replays: bool, has_edges: bool, fixed: int | None = None
+) -> Arrays:
+    """A record that may grow until the memory is full; see `evener.operators.record`.
+
+    With a ``fixed`` number of entries it has all its memory from the beginning.
+    """
+    if replays and fixed is not None:
+        return (
+            np.ones(fixed, ids), room(_SUPERSTEPS, _WORD),
+            np.ones(fixed if has_edges else 0, np.uint64), room(_SUPERSTEPS, np.dtype(np.uint8)),
+        )  # fmt: skip
     if not replays:
         return room(0, ids), np.zeros(2, _WORD), np.empty(0, np.uint64), np.empty(0, np.uint8)
     entry = ids.itemsize + (8 if has_edges else 0)

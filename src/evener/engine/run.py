@@ -17,6 +17,7 @@ from evener.engine.job import Job, set_up
 from evener.engine.lower import NotLoweredError
 from evener.engine.memory import estimate_memory, parse_limits, require_within
 from evener.engine.partitioners import parse_partitioner
+from evener.engine.preallocate import parse_preallocate
 from evener.engine.result import Result
 from evener.errors import DeviceError, EvenerError, MemoryBudgetError
 from evener.graph.csr import Graph
@@ -87,7 +88,10 @@ def run(
         need more is refused before it begins; a GPU first leaves edges in the host's memory, and
         reads them there.
     preallocate
-        Not in this version; anything but the default is refused.
+        Room for what a program records, the only memory that is not known beforehand, as recorded
+        vertices for each vertex. ``"auto"``: a GPU begins with what the last run on such a graph
+        needed, and grows it on demand; ``False``: it begins small. A number, or ``True`` for what
+        the last run needed (at first 1): memory is taken once, and a run that needs more ends.
     **parameters
         The parameters of the program and of its ``start``; vertices are given as labels.
 
@@ -99,12 +103,7 @@ def run(
     >>> run(BFS, generate.path(4), source=0, device="python").depth.tolist()
     [0, 1, 2, 3]
     """
-    refused = {
-        "preallocate": (preallocate, "auto"),
-    }  # fmt: skip
-    for name, (given, default) in refused.items():
-        if given is not default and given != default:
-            raise EvenerError(f"{name}={given!r} is not in this version; leave {name} out.")
+    preallocation = parse_preallocate(preallocate)
     if direction not in DIRECTIONS:
         allowed = ", ".join(map(repr, DIRECTIONS))
         raise EvenerError(f"direction is {direction!r}; it must be one of {allowed}.")
@@ -136,6 +135,7 @@ def run(
         require_within(program.declaration.name, needed, limits, names)
     began = time.perf_counter()
     job = set_up(program, graph, parameters, lazy=kinds == {"cuda"})
+    job.preallocation = preallocation
     job.stats["device"] = "+".join(map(str, devices))
     started = time.perf_counter()
     with progress.task(f"running {job.declaration.name}"):

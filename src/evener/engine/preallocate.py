@@ -1,0 +1,89 @@
+"""Room for what a program records, the only memory whose size is not known before a run.
+
+Queues hold each vertex and boxes each ghost, so they are allocated once, and nothing checks them
+while a loop runs. What ``repeat(record=True)`` keeps depends on the run. Its room is told as a
+*factor*: recorded vertices for each vertex of a part. A GPU begins with the factor that the program
+last needed on a graph of this kind, and grows it on demand. The CPU takes memory page by page as a
+record is written, unless all of it is wanted beforehand.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from evener.errors import EvenerError, MemoryBudgetError
+
+if TYPE_CHECKING:
+    from evener.engine.job import Job
+
+_SMALL = 1 / 8  # the factor that growth on demand begins with
+
+_factors: dict[tuple[str, str], float] = {}  # of a program on a kind of graph
+
+
+class Preallocation(NamedTuple):
+    """How much room there is for records when a run begins, and whether it may grow."""
+
+    factor: float | None = None  # None: what the last run needed, or each vertex once
+    fixed: bool = False
+
+    def factor_of(self, job: Job) -> float:
+        """The factor that a run begins with."""
+        return _factors.get(_key(job), 1.0) if self.factor is None else self.factor
+
+    def first(self, job: Job, vertices: int) -> int:
+        """Recorded vertices that a part of so many vertices begins with room for."""
+        return math.ceil(self.factor_of(job) * vertices) + 1
+
+    def only(self, job: Job, vertices: int) -> int | None:
+        """The same where that is all that it gets."""
+        return self.first(job, vertices) if self.fixed else None
+
+    def more(self, job: Job, vertices: int, room: int, needed: int) -> int:
+        """The next room of a part that needs more than it has; the factor is remembered."""
+        if self.fixed:
+            raise self.too_small(job, needed / max(1, vertices))
+        room = max(2 * room, needed)
+        _factors[_key(job)] = max(_factors.get(_key(job), 0.0), room / max(1, vertices))
+        return room
+
+    def too_small(self, job: Job, needed: float | None = None) -> MemoryBudgetError:
+        """The error of a run that records more than it was given room for."""
+        found = "more" if needed is None else f"at least {needed:.2g}"
+        return MemoryBudgetError(
+            f"{job.declaration.name} records {found} vertices for each vertex of the graph, and "
+            f"preallocate has room for {self.factor_of(job):g}; give it a larger number, or leave "
+            "it out."
+        )
+
+
+AS_NEEDED = Preallocation()
+
+
+def parse_preallocate(given: Any) -> Preallocation:
+    """What the option says.
+
+    Examples
+    --------
+    >>> from evener.engine.preallocate import parse_preallocate
+    >>> parse_preallocate(2)
+    Preallocation(factor=2.0, fixed=True)
+    """
+    if isinstance(given, str) and given == "auto":
+        return AS_NEEDED
+    if isinstance(given, bool):
+        return Preallocation(fixed=True) if given else Preallocation(_SMALL)
+    if isinstance(given, numbers.Real) and 0 < float(given) < math.inf:
+        return Preallocation(float(given), fixed=True)
+    raise EvenerError(
+        f"preallocate is {given!r}; it must be 'auto', True, False, or a number above 0: recorded "
+        "vertices for each vertex of the graph."
+    )
+
+
+def _key(job: Job) -> tuple[str, str]:
+    from evener.engine.calibrate import _code, _kind
+
+    return f"{job.declaration.name} {_code(job.declaration)}", _kind(job.graph)

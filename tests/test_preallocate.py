@@ -1,0 +1,73 @@
+"""Room for what programs record: as much as is needed, or all of it beforehand."""
+
+import numpy as np
+import pytest
+
+import evener as ev
+from evener.algorithms.bfs import BFS
+from evener.engine import preallocate
+from evener.engine.job import set_up
+from evener.engine.preallocate import Preallocation, parse_preallocate
+from evener.engine.run import run
+from evener.errors import MemoryBudgetError
+from shared_programs import Repeats
+
+GRAPH = ev.generate.rmat(7, 6, seed=1)
+DEVICES = ("python", "cpu:1", "cpu:2", "cpu:1+cpu:1", "python+python")
+
+
+@pytest.fixture
+def nothing_remembered(monkeypatch):
+    monkeypatch.setattr(preallocate, "_factors", {})
+
+
+@pytest.mark.parametrize("given", [True, False, 1, 3.5, np.float32(2)])
+@pytest.mark.parametrize("device", DEVICES)
+def test_answers_are_the_same(device, given, nothing_remembered):
+    want = run(Repeats, GRAPH, device="python", times=1)
+    have = run(Repeats, GRAPH, device=device, times=1, preallocate=given)
+    np.testing.assert_array_equal(have.visits, want.visits)
+
+
+@pytest.mark.parametrize("device", ["cpu:2", "cpu:1+cpu:1"])
+def test_what_does_not_fit_ends_the_run(device, nothing_remembered):
+    message = "Repeats records more vertices for each vertex of the graph, and preallocate has room"
+    for given in (True, 2):
+        with pytest.raises(MemoryBudgetError, match=f"{message} for {int(given)}; give it a larg"):
+            run(Repeats, GRAPH, device=device, times=4, preallocate=given)
+    want = run(Repeats, GRAPH, device="python", times=4)
+    for given in (4, "auto", False):
+        have = run(Repeats, GRAPH, device=device, times=4, preallocate=given)
+        np.testing.assert_array_equal(have.visits, want.visits)
+
+
+def test_programs_that_record_nothing_take_any():
+    for given in (True, False, 0.001):
+        result = run(BFS, GRAPH, device="cpu:2", source=0, preallocate=given)
+        np.testing.assert_array_equal(result.depth, ev.bfs(GRAPH, 0, device="python").depth)
+
+
+def test_what_was_needed_is_remembered(nothing_remembered):
+    job = set_up(Repeats, GRAPH, {"times": 1})
+    grows = parse_preallocate("auto")
+    assert grows.first(job, 100) == 101
+    assert grows.more(job, 100, 101, 150) == 202
+    assert grows.more(job, 100, 202, 900) == 900
+    assert grows.first(job, 100) == parse_preallocate(True).first(job, 100) == 901
+    assert parse_preallocate(2).first(job, 100) == 201
+    assert parse_preallocate(False).first(job, 100) < 20
+    of_another_kind = set_up(Repeats, ev.generate.grid(9), {"times": 1})
+    assert grows.first(of_another_kind, 100) == 101
+    with pytest.raises(MemoryBudgetError, match=r"records at least 9.1 vertices .* room for 9; "):
+        parse_preallocate(True).more(job, 100, 901, 905)
+
+
+def test_an_empty_graph():
+    empty = ev.Graph.from_edges([], [])
+    for device in DEVICES:
+        assert run(Repeats, empty, device=device, times=1, preallocate=2).visits.tolist() == []
+
+
+def test_options():
+    assert parse_preallocate(True) == Preallocation(None, fixed=True)
+    assert parse_preallocate("auto") == preallocate.AS_NEEDED
