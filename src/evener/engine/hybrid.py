@@ -8,6 +8,7 @@ can reach the memory of the first, what they tell each other goes there.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Sequence
 from functools import partial
@@ -150,12 +151,13 @@ def _go(on_cpu: _Run | None, cards: list[Card], hub: HubMemory) -> float:
                     progress.report(0, 0)
     except KeyboardInterrupt:
         if on_cpu is None:  # else it passes the wish on
-            with cards[0].here():
-                cards[0].ask_to_stop()
+            _stop(cards[:1])
         _end(cards)
         raise
     except BaseException:
-        hub.give_up()
+        hub.give_up()  # for those that wait for the one that failed
+        if on_cpu is None:
+            _stop(cards)
         _end(cards)
         raise
     _end(cards)
@@ -163,6 +165,13 @@ def _go(on_cpu: _Run | None, cards: list[Card], hub: HubMemory) -> float:
     if any(card.ended == MORE_ROOM for card in cards):
         raise MemoryBudgetError("a record is full.")
     return seconds
+
+
+def _stop(cards: list[Card]) -> None:
+    """Have kernels stop at the next superstep; the one that failed may not hear it."""
+    for card in cards:
+        with contextlib.suppress(Exception), card.here():
+            card.ask_to_stop()
 
 
 def _check(cards: list[Card]) -> None:
