@@ -156,6 +156,7 @@ def uneven(k):
     return f"random:shares=9/{'0/' * (k - 2)}1"
 
 
+@pytest.mark.slow
 def test_examples():
     widest = module("widest_path").Widest
     graph = small()
@@ -172,6 +173,7 @@ def test_examples():
     assert one.through.tolist() == two.through.tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gather_apply_scatter", "vertex_centric", "personalised_heat"])
 def test_example_scripts(name, capsys):
     module(name).main("cpu:1")
