@@ -3,6 +3,8 @@
 Every thread of the block is a thread of Python. Those of a warp meet at each vote and shuffle,
 those of the block at each barrier: if some do not come, the run fails instead of hanging. Functions
 are taken as their text; the stubs of `evener.device.warp` and the atomics are replaced.
+
+What stays uncovered, and is left to a GPU: see `UNCOVERED`.
 """
 
 import threading
@@ -22,6 +24,16 @@ from evener.engine.lower_resume import MORE_ROOM
 from evener.operators.grid import vertices
 from evener.operators.grid.record import STATUS
 
+# Instructions that do nothing here, or are those of one machine that sees all memory at once.
+UNCOVERED = {
+    "sync_warp": "lanes meet at votes and shuffles only, so a missing one is not noticed",
+    "barrier, meet_at, arrive": "there is one block: they are those of the block, or of parts",
+    "load_now, load_after": "memory is the same for all threads, there is no cache to go round",
+    "told, hear, fence_host": "as above, between GPU and host",
+    "prefetch": "it changes no result",
+    "unknown": "it only stops a compiler from unrolling",
+    "cycles": "a clock",
+}
 THREADS = 64
 PATIENCE = 60  # seconds
 here = threading.local()  # .thread

@@ -9,12 +9,13 @@ import pytest
 
 import evener as ev
 from evener.algorithms.betweenness import Betweenness
+from evener.device import warp
 from evener.engine import gpu
 from evener.engine.interpret import interpret
 from evener.engine.job import set_up
 from evener.operators.grid.advance import SLACK
 from evener.operators.schedules import SCHEDULES
-from grid_simulator import THREADS, simulate
+from grid_simulator import THREADS, UNCOVERED, Block, simulate
 from shared_programs import (
     Around,
     Closing,
@@ -197,3 +198,18 @@ def test_queues_that_are_nearly_full(more, monkeypatch):
     assert room < graph.num_edges / 2
     monkeypatch.setattr(gpu, "_queue_length", lambda *_: max(graph.num_vertices, room))
     assert_simulated(Spread, graph)
+
+
+def test_the_list_of_what_is_not_covered():
+    """Every instruction has a stand-in, is plain Python as it is, or is in the list."""
+    ours = {name: one for name, one in vars(warp).items() if is_from(one, warp) and name.islower()}
+    replaced = Block().replacements()
+    plain = {"block", "num_blocks", "count_bits", "lowest_bit"}
+    listed = set(", ".join(UNCOVERED).split(", "))
+    assert {name for name, one in ours.items() if one not in replaced} | {"sync_warp"} == (
+        plain | listed
+    )
+
+
+def is_from(one, module):
+    return getattr(one, "__module__", "") == module.__name__

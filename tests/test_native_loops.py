@@ -390,8 +390,8 @@ def test_a_record_that_outgrows_memory_is_refused(monkeypatch):
 
         loop = (repeat(compute(touch), max_supersteps=100, record=True), backwards(compute(touch)))
 
-    def little(n, ids, replays, has_edges):
-        queue, *others = rooms.record_rooms(n, ids, replays, has_edges)
+    def little(n, *others):
+        queue, *others = rooms.record_rooms(n, *others)
         return (queue[: 10 * n], *others)
 
     monkeypatch.setattr(native, "record_rooms", little)
