@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import evener as ev
 from evener.algorithms.pagerank import DanglingPageRank
+from evener.device.team import most_threads
 from evener.engine.partitioners import PARTITIONERS
 from evener.errors import DeviceError, MemoryBudgetError, ProgramError
 from evener.operators.policies import EVERY, NAMES
@@ -215,6 +216,20 @@ def test_in_full(program, devices):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("devices", SETS)
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_algorithms_in_full(name, devices):
+    algorithm = ALGORITHMS[name]
+    for directed in (False, True):
+        graph = small(directed=directed)
+        expected = algorithm(graph, device="cpu:1")
+        for partition, policy in itertools.product(SPLIT, NAMES):
+            found = algorithm(graph, device=devices, partition=partition, exchange=policy)
+            np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_algorithms_beside_interpreted(name):
     graph, algorithm = small(directed=list(ALGORITHMS).index(name) % 2 == 1), ALGORITHMS[name]
@@ -266,6 +281,76 @@ def test_mistakes_of_partitioners(devices):
             ev.bfs(graph, 0, device=devices, partition=wrong)
     with pytest.raises(ev.EvenerError, match="there is no partitioner 'halves'"):
         ev.bfs(graph, 0, device=devices, partition="halves")
+
+
+@pytest.mark.parametrize("devices", [*SETS, *MIXED])
+def test_mistakes_of_policies_and_functions(devices):
+    graph = ev.generate.path(6)
+
+    class Looks:
+        form = EVERY
+
+        def reduce(self, changed, ghosts, owned, width):
+            return self.form
+
+        broadcast = reduce
+
+    class Short:
+        def reduce(self, changed):
+            return EVERY
+
+        broadcast = reduce
+
+    for policy, message in (
+        (Looks(), "reads self; it is compiled"),
+        (Short(), "must take changed"),
+    ):
+        with pytest.raises(ev.EvenerError, match=message):
+            ev.bfs(graph, 0, device=devices, exchange=policy)
+    with pytest.raises(ProgramError, match="must take two arguments, the graph and the shares"):
+        ev.bfs(graph, 0, device=devices, partition=lambda graph: [0] * 6)
+    with pytest.raises(ProgramError, match="must return 6 whole numbers"):
+        ev.bfs(graph, 0, device=devices, partition=lambda graph, shares: [[0], [1, 2]])
+
+
+def test_a_form_that_does_not_exist():
+    class Odd:
+        def reduce(self, changed, ghosts, owned, width):
+            return 99
+
+        broadcast = reduce
+
+    with pytest.raises(ev.EvenerError, match="an exchange policy returned 99; a form is one of"):
+        ev.bfs(ev.generate.path(6), 0, device="python+python", exchange=Odd())
+
+
+def test_more_threads_than_there_can_be():
+    most = most_threads()
+    for devices in (f"cpu:{most + 1}", f"cpu:{most}+cpu:1", f"cpu:{most + 1}+python"):
+        with pytest.raises(DeviceError, match="at once"):
+            ev.bfs(ev.generate.path(6), 0, device=devices)
+
+
+def test_the_first_cpu_has_the_share_alpha():
+    graph = ev.generate.star(40)
+    found = {
+        devices: ev.bfs(graph, 0, device=devices, partition="high:alpha=0.5").stats["owned"]
+        for devices in ("cpu:1+python", "python+cpu:1")
+    }
+    assert found["cpu:1+python"] == [1, 39]  # the centre, which has half of the arcs
+    assert found["python+cpu:1"] == [39, 1]
+
+
+@pytest.mark.parametrize("devices", [*SETS, *MIXED])
+def test_a_trace_is_a_table(devices, tmp_path):
+    trace = ev.bfs(RANDOM["rmat"](), 0, device=devices).trace
+    frame = trace.to_frame()
+    assert "traffic" not in frame.columns
+    for row in trace:
+        parts = zip(row["compute_seconds"], row["communication_seconds"], strict=True)
+        assert min(row["compute_seconds"]) >= 0
+        if "python" not in devices:  # which take turns
+            assert max(a + b for a, b in parts) <= row["seconds"] * 1.0001
 
 
 @pytest.mark.parametrize("devices", ["cpu+tpu", "python+cpu:0", "cpu:1+cuda:77", "cpu+", "+"])

@@ -17,6 +17,11 @@ def kron():
     return ev.generate.rmat(12, 16, seed=1, weights=(1, 9))
 
 
+def test_limits_by_name_have_names():
+    with pytest.raises(EvenerError, match="'foo' among limits by name; write it as DEVICE=4GiB"):
+        parse_limits("cpu:1=1GiB,foo", ["cpu:1", "cpu:1"])
+
+
 def test_an_estimate_covers_the_arrays_and_little_more(kron):
     needed = estimate_memory(BFS.declaration, kron)[0]
     arrays = kron.indptr.nbytes + kron.indices.nbytes + 8 * kron.num_vertices  # and two fields

@@ -28,7 +28,9 @@ def add_command(commands: Any) -> None:
         "  evener plan kron.evg --device cpu+cuda --program pagerank --memory-limit cuda=8GiB",
     )  # fmt: skip
     parser.add_argument("graph", metavar="GRAPH", help=GRAPH_HELP)
-    parser.add_argument("--device", metavar="D", required=True, help="a set such as cpu+cpu")
+    parser.add_argument(
+        "--device", metavar="D", required=True, help="a set such as cpu+cpu, or auto"
+    )
     parser.add_argument("--program", metavar="P", default="bfs", help=f"{TARGET_HELP}; bfs if none")
     parser.add_argument(
         "--partition", metavar="P", help="only these partitioners, with commas (default: all)"
@@ -47,13 +49,17 @@ def add_command(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Calibrate where that is needed, and print a row for each placement."""
     from evener import progress
+    from evener.device.cuda import why_not
     from evener.engine.calibrate import Calibration
     from evener.engine.memory import parse_limits
     from evener.engine.partitioners import parse_partitioner
     from evener.engine.planner import as_dict, choose, plan
     from evener.engine.run import choose_devices, parse_devices
 
-    devices = parse_devices(arguments.device)
+    given = arguments.device
+    if given == "auto":
+        given = "cpu" if why_not() else "cpu+cuda"
+    devices = parse_devices(given)
     limits = parse_limits(arguments.memory_limit, [str(one) for one in devices])
     partitioners = arguments.partition.split(",") if arguments.partition else None
     for name in partitioners or ():
@@ -70,7 +76,7 @@ def run(arguments: argparse.Namespace) -> None:
     best = choose(found)
     notes = [f"{target.name} with {n}={v}." for n, v in _PARAMETERS.get(target.name, {}).items()]
     try:
-        choose_devices(arguments.device)
+        choose_devices(given)
     except DeviceError as error:  # a plan for what this version cannot run yet
         notes.append(str(error))
     if arguments.json:

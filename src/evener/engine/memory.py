@@ -142,7 +142,13 @@ def parse_limits(given: Any, devices: Sequence[str]) -> list[int | None]:
     if given is None:
         return [None] * len(devices)
     if isinstance(given, str) and "=" in given:
-        given = dict(one.split("=", 1) for one in given.split(",") if "=" in one)
+        pairs = [one.partition("=") for one in given.split(",")]
+        for name, equals, _ in pairs:
+            if not equals:
+                raise EvenerError(
+                    f"memory_limit has {name!r} among limits by name; write it as DEVICE=4GiB."
+                )
+        given = {name.strip(): limit for name, _, limit in pairs}
     if isinstance(given, Mapping):
         for name in given:
             if name not in devices:

@@ -15,7 +15,7 @@ from evener.device import require_memory
 from evener.device.compile import Compiled
 from evener.device.states import Identity, state_type
 from evener.device.sync import new_sync
-from evener.device.team import run_together
+from evener.device.team import most_threads, run_together
 from evener.engine.check_functors import check_functors, compile_kernel, total_dtype
 from evener.engine.job import Job, field_dtype
 from evener.engine.lower import Kernel, lower, pulls
@@ -27,7 +27,7 @@ from evener.engine.rooms import (
     room,
     waiting_rooms,
 )
-from evener.errors import MemoryBudgetError
+from evener.errors import DeviceError, MemoryBudgetError
 from evener.graph.csr import Graph
 from evener.operators.frontier import ALL, BUFFER, EDGES, FORM, INFO_WORDS, SIZE
 from evener.operators.gather import num_chunks
@@ -40,6 +40,11 @@ OFFERED = ("weight", "id", "degree", "superstep", "num_vertices", "changed")
 
 def execute(job: Job, threads: int, direction: str = "auto") -> None:
     """Run a job on the CPU, changing its fields in place."""
+    if threads > most_threads():
+        raise DeviceError(
+            f"cpu:{threads} has more threads than can run at once here; name at most "
+            f"{most_threads()}."
+        )
     job.stats.update(supersteps=0, edges=0, threads=threads)
     for name, scalar in job.declaration.scalars.items():
         dtype = field_dtype(scalar.dtype, job.graph)

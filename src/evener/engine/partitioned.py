@@ -62,8 +62,9 @@ def run_partitioned(
     [0, 1, 2]
     """
     name = partition if isinstance(partition, str) else getattr(partition, "__name__", "given")
-    part_of = assign(job.graph, partition, [1 / k] * k if shares is None else shares)
     threads = threads or [0] * k
+    cpu = next((p for p, count in enumerate(threads) if count), 0)  # which has the share alpha
+    part_of = assign(job.graph, partition, [1 / k] * k if shares is None else shares, cpu=cpu)
     if any(threads):
         from evener.engine.native_parts import require_threads
 
@@ -174,7 +175,8 @@ class Partitions:
 
     def close_row(self, row: dict[str, Any]) -> dict[str, Any]:
         """The row with the bytes of its stages."""
-        return {**row, **bytes_of(row.pop("traffic"))}
+        traffic = row.pop("traffic")
+        return {**row, **bytes_of(traffic)}
 
     def targets(self, frontiers: Frontiers) -> Frontiers:
         """The set of ``dst`` of a frontier of edges, each at its owner."""

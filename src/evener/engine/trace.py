@@ -136,13 +136,15 @@ def row_of_parts(
     ``traffic`` has bytes that came to each device, those of values that had changed, and those that
     the policy ``all`` would have sent. The useful share is that of the changed values in the last.
     """
+    # Clocks are read one after the other, so communication may seem to take longer than all.
+    talked = [min(a, b) for a, b in zip(spent, talked, strict=True)]
     return {
         "superstep": superstep,
         "frontier": sum(frontier),
         "edges": sum(edges),
         "direction": "pull" if pulled else "push",
         "seconds": max(spent),
-        "compute_seconds": [max(0.0, a - b) for a, b in zip(spent, talked, strict=True)],
+        "compute_seconds": [a - b for a, b in zip(spent, talked, strict=True)],
         "communication_seconds": talked,
         "device_frontier": frontier,
         "device_edges": edges,

@@ -12,13 +12,14 @@ only calculate. Those of the papers are here; a program's user may bring another
 
 from __future__ import annotations
 
+import dis
 import inspect
 from typing import Any, NamedTuple
 
 from evener.device import compiled
 from evener.errors import EvenerError
 
-CHANGED, FLAGGED, EVERY, WHOLE = 0, 1, 2, 3  # forms
+FORMS = CHANGED, FLAGGED, EVERY, WHOLE = 0, 1, 2, 3
 INDEX = 4  # bytes of an index within a link
 
 
@@ -116,6 +117,8 @@ def policy_of(exchange: Any) -> Policy:
             f"exchange is {exchange!r}; it must be {known} or an object with the methods reduce "
             "and broadcast."
         )
+    for method in methods:
+        _require_numbers_only(method)
     reduce, broadcast = map(_plain, methods)
 
     def measured(number, owners_tell, changed, ghosts, owned, width, flagged):
@@ -126,6 +129,26 @@ def policy_of(exchange: Any) -> Policy:
         return size_of(form, changed, ghosts, owned, width, flagged)
 
     return Policy(-1, compiled(measured, allocates=False), exchange)
+
+
+def _require_numbers_only(method: Any) -> None:
+    """Refuse a method that takes anything but the four numbers, or looks at its object."""
+    name = getattr(method, "__qualname__", repr(method))
+    try:
+        inspect.signature(method).bind(0, 0, 0, 0)
+    except TypeError:
+        raise EvenerError(
+            f"{name} of an exchange policy must take changed, ghosts, owned and width."
+        ) from None
+    if inspect.ismethod(method):
+        own = method.__code__.co_varnames[0]
+        read = {one.argval for one in dis.get_instructions(method) if "FAST" in one.opname}
+        # Newer versions of Python read two names at once.
+        if any(own == one or (isinstance(one, tuple) and own in one) for one in read):
+            raise EvenerError(
+                f"{name} of an exchange policy reads {own}; it is compiled and only calculates: "
+                "use constants of its module instead."
+            )
 
 
 def _plain(method: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -81,8 +82,10 @@ def partition(
     """
     wanted = _checked(shares)
     if callable(how):
+        name = getattr(how, "__name__", "given")
+        _require_two(how, name)
         given = how(graph, wanted.tolist())
-        return _validated(given, graph.num_vertices, wanted, getattr(how, "__name__", "given"))
+        return _validated(given, graph.num_vertices, wanted, name)
     chosen = parse_partitioner(how, len(wanted), seed)
     if chosen.shares is not None:
         wanted = _checked(chosen.shares)
@@ -183,9 +186,24 @@ def _fill_empty(part_of: np.ndarray, k: int) -> None:
         counts[empty] += 1
 
 
+def _require_two(how: Any, name: str) -> None:
+    """Refuse a function that does not take a graph and shares."""
+    try:
+        inspect.signature(how).bind(None, None)
+    except TypeError:
+        raise ProgramError(
+            f"partitioner {name} must take two arguments, the graph and the shares of the parts."
+        ) from None
+    except ValueError:  # it does not tell
+        return
+
+
 def _validated(given: Any, n: int, shares: np.ndarray, name: str) -> np.ndarray:
     """What a function of the user's returned, if it is the part of each vertex."""
-    part_of, k = np.asarray(given), len(shares)
+    try:
+        part_of, k = np.asarray(given), len(shares)
+    except ValueError:  # lists of different lengths
+        part_of, k = np.empty(0, object), len(shares)
     if part_of.shape != (n,) or (part_of.dtype.kind not in "iu" and n):
         what = f"{part_of.dtype} of shape {part_of.shape}"
         raise ProgramError(
