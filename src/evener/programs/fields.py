@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from evener.errors import ProgramError
+from evener.programs.mistakes import mistake
 
 MERGES = ("min", "max", "sum", "any")
 
@@ -83,11 +83,9 @@ class Field(_Declared):
     ):
         if merge is not None and merge not in MERGES:
             allowed = ", ".join(map(repr, MERGES))
-            raise ProgramError(f"a field merges by {merge!r}; it must be one of {allowed} or None.")
+            raise mistake(f"a field merges by {merge!r}; it must be one of {allowed} or None")
         if follows is not None and not isinstance(follows, Field):
-            raise ProgramError(
-                f"a field follows {follows!r}; it must be a field declared above it."
-            )
+            raise mistake(f"a field follows {follows!r}; it must be a field declared above it")
         self.dtype = dtype_of(dtype, "a field")
         self.fill = fill
         self.merge = merge
@@ -116,7 +114,7 @@ class Scalar(_Declared):
     def __init__(self, dtype: Any, merge: str):
         if merge not in MERGES:
             allowed = ", ".join(map(repr, MERGES))
-            raise ProgramError(f"a scalar merges by {merge!r}; it must be one of {allowed}.")
+            raise mistake(f"a scalar merges by {merge!r}; it must be one of {allowed}")
         self.dtype = dtype_of(dtype, "a scalar")
         self.merge = merge
 
@@ -128,10 +126,10 @@ def dtype_of(dtype: Any, what: str) -> Any:
     try:
         found = np.dtype(dtype)
     except TypeError:
-        raise ProgramError(f"{what} is of type {dtype!r}, which is no dtype.") from None
+        raise mistake(f"{what} is of type {dtype!r}, which is no dtype") from None
     if found.kind not in "iufb" or (found.kind != "b" and found.itemsize not in (4, 8)):
-        raise ProgramError(
-            f"{what} is of type {found}; it must be bool or an integer or float of 32 or 64 bits."
+        raise mistake(
+            f"{what} is of type {found}; it must be bool or an integer or float of 32 or 64 bits"
         )
     return found
 
