@@ -59,6 +59,25 @@ def advance(
     The new frontier is the set of ``dst`` for which some call returned True, or of the edges with
     ``emit="edges"`` (these are always pushed). ``where(dst, s)`` only saves work: it may turn from
     true to false within a superstep and never back.
+
+    Examples
+    --------
+    >>> import evener as ev
+    >>> from evener.stages import advance, repeat
+    >>> class Depth(ev.Program):
+    ...     depth = ev.Field("int64", merge="min", missing=-1)
+    ...     @ev.functor
+    ...     def reach(src, dst, edge, s):
+    ...         return ev.atomic.min(s.depth, dst, s.superstep + 1) > s.superstep + 1
+    ...     @ev.functor
+    ...     def unreached(dst, s):
+    ...         return s.depth[dst] > s.superstep + 1
+    ...     def start(self, source: ev.Vertex):
+    ...         self.depth[source] = 0
+    ...         return [source]
+    ...     loop = repeat(advance(reach, where=unreached))
+    >>> ev.run(Depth, ev.generate.path(4), source=1, device="python").depth.tolist()
+    [1, 0, 1, 2]
     """
     if emit not in ("vertices", "edges"):
         raise mistake(f"advance emits {emit!r}; it must be 'vertices' or 'edges'")
@@ -71,6 +90,22 @@ def filter(f: Functor, *, over: str = "frontier") -> Filter:
     """Keep the vertices of the frontier for which ``f(v, s)`` returns True.
 
     On a frontier of edges the functor is ``f(src, dst, edge, s)``.
+
+    Examples
+    --------
+    >>> import evener as ev
+    >>> from evener.stages import compute, filter
+    >>> class Leaves(ev.Program):
+    ...     leaf = ev.Field("bool")
+    ...     @ev.functor
+    ...     def single(v, s):
+    ...         return s.degree[v] == 1
+    ...     @ev.functor
+    ...     def mark(v, s):
+    ...         s.leaf[v] = True
+    ...     loop = (filter(single), compute(mark))
+    >>> ev.run(Leaves, ev.generate.star(4), device="python").leaf.tolist()
+    [False, True, True, True]
     """
     return Filter(_over_all(over), _name(f))
 
@@ -79,6 +114,19 @@ def compute(f: Functor, *, over: str = "frontier") -> Compute:
     """Call ``f(v, s)`` for each vertex; the frontier stays as it is.
 
     On a frontier of edges the functor is ``f(src, dst, edge, s)``.
+
+    Examples
+    --------
+    >>> import evener as ev
+    >>> from evener.stages import compute
+    >>> class Squares(ev.Program):
+    ...     square = ev.Field("int64")
+    ...     @ev.functor
+    ...     def multiply(v, s):
+    ...         s.square[v] = s.id[v] * s.id[v]
+    ...     loop = compute(multiply)
+    >>> ev.run(Squares, ev.generate.path(4), device="python").square.tolist()
+    [0, 1, 4, 9]
     """
     return Compute(_over_all(over), _name(f))
 
@@ -105,6 +153,23 @@ def gather(
     one of the values that are not zero, 0 if there is none. ``f`` only reads. All totals are
     complete before the first ``apply(v, total, s)``; ``asynchronous`` lets values written by it be
     seen at once. The new frontier holds the vertices whose ``apply`` returned True.
+
+    Examples
+    --------
+    >>> import evener as ev
+    >>> from evener.stages import gather
+    >>> class Around(ev.Program):
+    ...     around = ev.Field("int64")
+    ...     @ev.functor
+    ...     def index(src, dst, edge, s):
+    ...         return s.id[src]
+    ...     @ev.functor
+    ...     def keep(v, total, s):
+    ...         s.around[v] = total
+    ...         return False
+    ...     loop = gather(index, "sum", keep)
+    >>> ev.run(Around, ev.generate.path(4), device="python").around.tolist()
+    [1, 2, 4, 2]
     """
     if isinstance(combine, Functor):
         combine = f"@{combine.name}"
@@ -126,6 +191,27 @@ def edges(
 
     ``neighbours=(first, last)`` takes a slice of each neighbour list, ``where(src, s)`` leaves
     whole lists out. The frontier stays as it is.
+
+    Examples
+    --------
+    >>> import evener as ev
+    >>> from evener.stages import compute, edges, repeat
+    >>> class Components(ev.Program):
+    ...     lowest = ev.Field("int64", merge="min")
+    ...     @ev.functor
+    ...     def begin(v, s):
+    ...         s.lowest[v] = s.id[v]
+    ...     @ev.functor
+    ...     def lower(src, dst, edge, s):
+    ...         offer = s.lowest[src]
+    ...         return ev.atomic.min(s.lowest, dst, offer) > offer
+    ...     @ev.functor
+    ...     def settled(s):
+    ...         return not s.changed
+    ...     loop = (compute(begin), repeat(edges(lower), until=settled))
+    >>> graph = ev.Graph.from_edges([1, 2], [0, 3], directed=False)
+    >>> ev.run(Components, graph, device="python").lowest.tolist()
+    [0, 0, 2, 2]
     """
     if neighbours is not None:
         first, last = neighbours
@@ -139,6 +225,19 @@ def reduce(f: Functor, op: str, into: Scalar, *, over: str = "frontier") -> Redu
 
     The result replaces the value of the scalar, which before its first reduce is the neutral
     value of its merge, and is visible from the next stage.
+
+    Examples
+    --------
+    >>> import evener as ev
+    >>> from evener.stages import reduce
+    >>> class Arcs(ev.Program):
+    ...     arcs = ev.Scalar("int64", "sum")
+    ...     @ev.functor
+    ...     def leaving(v, s):
+    ...         return s.degree[v]
+    ...     loop = reduce(leaving, "sum", into=arcs)
+    >>> ev.run(Arcs, ev.generate.star(4), device="python").arcs
+    6
     """
     if not isinstance(into, Scalar):
         raise mistake(f"reduce goes into {into!r}; it must be a Scalar of the program")
@@ -161,6 +260,20 @@ def repeat(
     ``s.superstep`` goes up, then ``until`` and the limit are asked. ``record=True`` keeps the
     frontier at the start of each superstep for `backwards`. On a graph without vertices nothing
     runs.
+
+    Examples
+    --------
+    >>> import evener as ev
+    >>> from evener.stages import compute, repeat
+    >>> class Doubled(ev.Program):
+    ...     value = ev.Field("int64", fill=1)
+    ...     rounds = ev.Param("int64", 3)
+    ...     @ev.functor
+    ...     def double(v, s):
+    ...         s.value[v] *= 2
+    ...     loop = repeat(compute(double), max_supersteps=rounds)
+    >>> ev.run(Doubled, ev.generate.path(2), rounds=5, device="python").value.tolist()
+    [32, 32]
     """
     if isinstance(max_supersteps, int) and max_supersteps < 0:
         raise mistake(f"max_supersteps is {max_supersteps}; it cannot be negative")
@@ -175,6 +288,30 @@ def backwards(*stages: Stage) -> Backwards:
 
     Each time the stages start from the recorded frontier, and ``s.superstep`` is that of the
     record; afterwards the frontier is what it was before.
+
+    Examples
+    --------
+    >>> import evener as ev
+    >>> from evener.stages import advance, backwards, gather, repeat
+    >>> class Beyond(ev.Program):
+    ...     depth = ev.Field("int64", merge="min")
+    ...     beyond = ev.Field("int64")
+    ...     @ev.functor
+    ...     def reach(src, dst, edge, s):
+    ...         return ev.atomic.min(s.depth, dst, s.superstep + 1) > s.superstep + 1
+    ...     @ev.functor
+    ...     def deeper(src, dst, edge, s):
+    ...         return s.beyond[src] + 1 if s.depth[src] > s.depth[dst] else 0
+    ...     @ev.functor
+    ...     def keep(v, total, s):
+    ...         s.beyond[v] = total
+    ...         return False
+    ...     def start(self, source: ev.Vertex):
+    ...         self.depth[source] = 0
+    ...         return [source]
+    ...     loop = (repeat(advance(reach), record=True), backwards(gather(deeper, "sum", keep)))
+    >>> ev.run(Beyond, ev.generate.path(4), source=0, device="python").beyond.tolist()
+    [3, 2, 1, 0]
     """
     return Backwards(False, _stages(stages, "backwards"))
 
@@ -185,6 +322,24 @@ def nearest(field: Field, delta: float | Param) -> Nearest:
     Bucket i holds the vertices with ``floor(value / delta) == i``. A superstep advances over what
     the smallest bucket holds at its start; vertices emitted join the bucket of their value, which
     may be the same one. One whose value fell meanwhile was dealt with in an earlier bucket.
+
+    Examples
+    --------
+    >>> import evener as ev
+    >>> from evener.stages import advance, nearest, repeat
+    >>> class Distance(ev.Program):
+    ...     distance = ev.Field(ev.WEIGHT, merge="min")
+    ...     @ev.functor
+    ...     def relax(src, dst, edge, s):
+    ...         offer = s.distance[src] + s.weight[edge]
+    ...         return ev.atomic.min(s.distance, dst, offer) > offer
+    ...     def start(self, source: ev.Vertex):
+    ...         self.distance[source] = 0
+    ...         return [source]
+    ...     loop = repeat(advance(relax), order=nearest(distance, 2))
+    >>> graph = ev.Graph.from_edges([0, 0, 1], [1, 2, 2], [1, 5, 1])
+    >>> ev.run(Distance, graph, source=0, device="python").distance.tolist()
+    [0, 1, 2]
     """
     if not isinstance(field, Field):
         raise mistake(f"nearest orders by {field!r}; it must be a Field of the program")
