@@ -35,6 +35,8 @@ from evener.programs.functors import Functor
 from evener.programs.program import Program
 from evener.programs.stages import Stage, advance, filter, gather, repeat
 
+__all__ = ["GasProgram"]
+
 
 class GasProgram(Program, abstract=True):
     """A program whose supersteps gather at the frontier, apply, and scatter from what changed.

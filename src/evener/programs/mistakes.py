@@ -14,16 +14,8 @@ _HERE = str(Path(__file__).parent)
 def mistake(what: str) -> ProgramError:
     """The error for a declaration that cannot be meant; it names the program and the line.
 
-    The class does not exist yet, so both are read off the calls that led here.
-
-    Examples
-    --------
-    >>> import evener as ev
-    >>> class Widest(ev.Program):
-    ...     width = ev.Field("int64", merge="largest")  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-        ...
-    evener.errors.ProgramError: Widest, line 2 of ...: a field merges by 'largest'; it must be ...
+    The class does not exist yet, so both are read off the calls that led here. `ProgramError` shows
+    an example.
     """
     frame: FrameType | None = sys._getframe(1)
     program = None

@@ -33,6 +33,8 @@ from evener.programs.functors import Functor
 from evener.programs.program import Program
 from evener.programs.stages import Stage, compute, gather, repeat
 
+__all__ = ["VertexProgram"]
+
 
 class VertexProgram(Program, abstract=True):
     """A program whose supersteps visit all vertices, until none of them is updated.
