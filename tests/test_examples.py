@@ -1,12 +1,16 @@
 """Every example runs, and gives the counts that are known."""
 
 import importlib.util
+import inspect
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import evener as ev
+from evener.engine.result import Result
+from evener.engine.trace import Trace
 from test_files_read import DATA, needs_data
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -17,6 +21,28 @@ def module(name):
     loaded = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(loaded)
     return loaded
+
+
+def public():
+    """What users call: of the package, its modules, and the classes that they are given."""
+    for module in (ev, ev.atomic, ev.gas, ev.generate, ev.stages, ev.vertex):
+        yield from named(module, module.__all__)
+    for owner in (ev.Graph, Result, Trace):
+        yield from named(owner, [name for name in vars(owner) if not name.startswith("_")])
+
+
+def named(owner, names):
+    for name in names:
+        found = getattr(owner, name)
+        if callable(found):  # not an attribute, such as r.graph
+            yield f"{owner.__name__}.{name}", found
+
+
+def test_every_public_function_and_class_shows_an_example():
+    names = dict(public())
+    assert {"evener.bfs", "evener.programs.gas.GasProgram", "Trace.to_chrome"} <= names.keys()
+    without = [name for name, found in names.items() if ">>> " not in (inspect.getdoc(found) or "")]
+    assert without == []
 
 
 def test_demo():

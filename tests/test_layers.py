@@ -169,6 +169,17 @@ def test_importing_loads_nothing_heavy(module):
     assert loaded & HEAVY == set()
 
 
+@pytest.mark.parametrize("name", ["atomic", "gas", "generate", "stages", "vertex"])
+def test_modules_of_the_package_are_imported_by_their_short_names(name):
+    lines = [
+        f"import evener.{name}",  # the very first import, of nothing but this name
+        f"from evener.{name} import __doc__, __name__ as long_name",
+        "import evener as ev, importlib",
+        f"assert importlib.import_module(long_name) is evener.{name} is ev.{name}",
+    ]
+    subprocess.run([sys.executable, "-c", "\n".join(lines)], check=True)
+
+
 # ---- the checks can fail --------------------------------------------------------------------
 
 

@@ -1,4 +1,7 @@
-"""Mistakes that only a compiler finds: one sentence with the program, the functor and the line."""
+"""Mistakes of programs are told in one sentence with the program, the functor and the line.
+
+Those that only a compiler finds, and those in the body of a class, which does not exist yet.
+"""
 
 import numpy as np
 import pytest
@@ -154,10 +157,72 @@ _FILE = "test_program_mistakes.py"
 
 def _line(program):
     """The line of a program that holds its mistake."""
+    return _line_after(f"class {program.__name__}(Program):")
+
+
+def _line_after(beginning):
     with open(__file__, encoding="utf-8") as file:
-        lines = file.read().splitlines()
-    begins = lines.index(f"class {program.__name__}(Program):")
+        lines = [line.strip() for line in file]
+    begins = next(i for i, line in enumerate(lines) if line.startswith(beginning))
     return next(i + 1 for i in range(begins, len(lines)) if "# MISTAKE" in lines[i])
+
+
+def _unknown_merge():
+    class Merges(Program):
+        low = Field(
+            int32,
+            fill=3,
+        )
+        high = Field(int32, merge="product")  # MISTAKE
+
+
+def _unknown_merge_of_a_scalar():
+    class Adds(Program):
+        total = Scalar(int32, "product")  # MISTAKE
+
+
+def _plain_function():
+    class Unmarked(Program):
+        def visit(src, dst, edge, s):
+            return True
+
+        loop = repeat(
+            advance(visit),  # MISTAKE
+        )
+
+
+def _combined_by_a_model():
+    class Sum(ev.gas.GasProgram):  # MISTAKE
+        combine = "product"
+
+        @functor
+        def gather(src, dst, edge, s):
+            return 1
+
+        @functor
+        def apply(v, total, s):
+            return True
+
+
+DECLARED = [
+    (_unknown_merge, "Merges(Program)", "a field merges by 'product'; it must be one of"),
+    (_unknown_merge_of_a_scalar, "Adds(Program)", "a scalar merges by 'product'"),
+    (_plain_function, "Unmarked(Program)", "a stage was given the plain function visit; it takes"),
+    (_combined_by_a_model, "Sum(ev.gas.GasProgram)", "gather combines by 'product'"),
+]
+
+
+@pytest.mark.parametrize(("declare", "head", "says"), DECLARED)
+def test_mistakes_in_a_body_name_the_program_and_the_line(declare, head, says):
+    with pytest.raises(ProgramError) as caught:
+        declare()
+    place = f"{head.partition('(')[0]}, line {_line_after(f'class {head}:')} of {_FILE}: "
+    assert str(caught.value).startswith(place + says)
+
+
+def test_mistakes_outside_a_body_name_the_line():
+    with pytest.raises(ProgramError, match=rf"^line \d+ of {_FILE}: a field merges by 'product'"):
+        Field(int32, merge="product")
 
 
 def test_functors_that_raise_run_where_they_can_be_caught():

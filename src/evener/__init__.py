@@ -6,6 +6,7 @@
 1024
 """
 
+import sys
 from typing import Any
 
 from evener import algorithms
@@ -65,6 +66,14 @@ __all__ = [
     "vertex",
     *algorithms.__all__,
 ]
+
+# `import evener.stages` and the like: the same modules under the names that users know.
+sys.modules.update(
+    {
+        f"{__name__}.{module.__name__.rpartition('.')[2]}": module
+        for module in (atomic, gas, generate, stages, vertex)
+    }
+)
 
 
 def __getattr__(name: str) -> Any:

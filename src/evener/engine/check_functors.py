@@ -10,8 +10,9 @@ import numpy as np
 from evener.device.compile import Compiled
 from evener.device.diagnose import CompileError, compile_alone, describe, is_number
 from evener.errors import ProgramError
+from evener.programs.kinds import Use
 from evener.programs.program import Declaration
-from evener.programs.stages import Gather, Use, walk
+from evener.programs.stages import Gather, walk
 
 
 def check_functors(

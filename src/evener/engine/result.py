@@ -176,7 +176,15 @@ class Result:
     # ---- tables ---------------------------------------------------------------------------
 
     def to_numpy(self) -> dict[str, np.ndarray]:
-        """The arrays by name, indexed ``0..n-1``; those of vertices hold indices."""
+        """The arrays by name, indexed ``0..n-1``; those of vertices hold indices.
+
+        Examples
+        --------
+        >>> import evener as ev
+        >>> arrays = ev.bfs(ev.generate.path(3), 0, device="python").to_numpy()
+        >>> arrays["depth"].tolist(), arrays["parent"].tolist()
+        ([0, 1, 2], [-1, 0, 1])
+        """
         return dict(self._fields)
 
     def to_polars(self) -> polars.DataFrame:
@@ -264,7 +272,18 @@ class Result:
     # ---- showing --------------------------------------------------------------------------
 
     def explain(self) -> str:
-        """What ran, where and why there, in a few lines."""
+        """What ran, where and why there, in a few lines.
+
+        Examples
+        --------
+        >>> import evener as ev
+        >>> print(ev.bfs(ev.generate.path(3), 0, device="python").explain())  # doctest: +ELLIPSIS
+        BFS ran on python: as asked for.
+        Direction: auto; the interpreter pushed.
+        Supersteps: 3.
+        Edges visited: 2.
+        Seconds (setup): ...
+        """
         return "\n".join([*self._reasons, *self._counts()])
 
     def _counts(self) -> list[str]:

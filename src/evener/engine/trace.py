@@ -81,7 +81,15 @@ class Trace(Sequence[dict[str, Any]]):
         return Trace(self.program, self.device, rows)
 
     def to_frame(self) -> polars.DataFrame:
-        """A row for each superstep, in the order in which they ran."""
+        """A row for each superstep, in the order in which they ran.
+
+        Examples
+        --------
+        >>> import evener as ev
+        >>> trace = ev.bfs(ev.generate.star(4), 1, device="python").trace
+        >>> trace.to_frame().select("superstep", "frontier", "edges").rows()
+        [(0, 1, 1), (1, 1, 2), (2, 2, 0)]
+        """
         import polars
 
         schema: dict[str, Any] = {
@@ -101,6 +109,16 @@ class Trace(Sequence[dict[str, Any]]):
         A device set has a lane for each device, with a bar of computation and one of communication,
         which holds the waiting for others. Supersteps are drawn one after the other; what passed
         between them is left out.
+
+        Examples
+        --------
+        >>> import json
+        >>> import evener as ev
+        >>> trace = ev.bfs(ev.generate.path(3), 0, device="python").trace
+        >>> trace.to_chrome(tmp_path / "trace.json")
+        >>> events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+        >>> [event["name"] for event in events if event["ph"] == "X"]
+        ['superstep 0', 'superstep 1', 'superstep 2']
         """
         devices = self.device.split("+")
         if not self.rows or len(self.rows[0].get("compute_seconds", ())) != len(devices):

@@ -406,7 +406,14 @@ class Graph:
         }
 
     def degree_spread(self) -> tuple[int, float, int]:
-        """Smallest, mean and largest out-degree."""
+        """Smallest, mean and largest out-degree.
+
+        Examples
+        --------
+        >>> import evener as ev
+        >>> ev.generate.star(4).degree_spread()
+        (1, 1.5, 3)
+        """
         if self.num_vertices == 0:
             return 0, 0.0, 0
         degrees = self.degrees

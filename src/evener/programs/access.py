@@ -16,7 +16,7 @@ from evener.device import atomic
 from evener.errors import ProgramError
 from evener.programs.fields import Field
 from evener.programs.functors import Functor
-from evener.programs.stages import Use
+from evener.programs.kinds import Use
 
 VERTICES = ("src", "dst", "v")
 PER_VERTEX = ("id", "degree")  # what s offers beside the fields, indexed by a vertex

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from evener.errors import ProgramError
+from evener.programs.mistakes import mistake
 
 MERGES = ("min", "max", "sum", "any")
 
@@ -29,7 +29,23 @@ WEIGHT = _Kind("WEIGHT")
 
 
 class Vertex:
-    """Annotation of a parameter of ``start``: callers give labels, ``start`` receives indices."""
+    """Annotation of a parameter of ``start``: callers give labels, ``start`` receives indices.
+
+    Examples
+    --------
+    >>> import evener as ev
+    >>> class Visited(ev.Program):
+    ...     seen = ev.Field("bool")
+    ...     @ev.functor
+    ...     def visit(v, s):
+    ...         s.seen[v] = True
+    ...     def start(self, chosen: ev.Vertex):
+    ...         return [chosen]
+    ...     loop = ev.stages.compute(visit)
+    >>> graph = ev.Graph.from_edges([0, 1], [1, 2], labels=["a", "b", "c"])
+    >>> ev.run(Visited, graph, chosen="b", device="python").seen.tolist()
+    [False, True, False]
+    """
 
 
 class _Declared:
@@ -83,11 +99,9 @@ class Field(_Declared):
     ):
         if merge is not None and merge not in MERGES:
             allowed = ", ".join(map(repr, MERGES))
-            raise ProgramError(f"a field merges by {merge!r}; it must be one of {allowed} or None.")
+            raise mistake(f"a field merges by {merge!r}; it must be one of {allowed} or None")
         if follows is not None and not isinstance(follows, Field):
-            raise ProgramError(
-                f"a field follows {follows!r}; it must be a field declared above it."
-            )
+            raise mistake(f"a field follows {follows!r}; it must be a field declared above it")
         self.dtype = dtype_of(dtype, "a field")
         self.fill = fill
         self.merge = merge
@@ -103,7 +117,30 @@ class Field(_Declared):
 
 
 class Param(_Declared):
-    """A parameter of a run, the same everywhere; functors read it as ``s.name``."""
+    """A parameter of a run, the same everywhere; functors read it as ``s.name``.
+
+    Parameters
+    ----------
+    dtype
+        A NumPy dtype.
+    default
+        The value of a run that is given none.
+
+    Examples
+    --------
+    >>> import evener as ev
+    >>> class Scaled(ev.Program):
+    ...     value = ev.Field("float64")
+    ...     factor = ev.Param("float64", 2.0)
+    ...     @ev.functor
+    ...     def scale(v, s):
+    ...         s.value[v] = s.factor * s.id[v]
+    ...     loop = ev.stages.compute(scale)
+    >>> ev.run(Scaled, ev.generate.path(3), device="python").value.tolist()
+    [0.0, 2.0, 4.0]
+    >>> ev.run(Scaled, ev.generate.path(3), factor=0.5, device="python").value.tolist()
+    [0.0, 0.5, 1.0]
+    """
 
     def __init__(self, dtype: Any, default: Any):
         self.dtype = dtype_of(dtype, "a parameter")
@@ -111,12 +148,37 @@ class Param(_Declared):
 
 
 class Scalar(_Declared):
-    """One value for the whole graph that a ``reduce`` stage writes and functors read."""
+    """One value for the whole graph that a ``reduce`` stage writes and functors read.
+
+    Parameters
+    ----------
+    dtype
+        A NumPy dtype.
+    merge
+        How values combine: ``"min"``, ``"max"``, ``"sum"`` or ``"any"``, as that of the stage.
+
+    Examples
+    --------
+    >>> import evener as ev
+    >>> class Shares(ev.Program):
+    ...     share = ev.Field("float64")
+    ...     most = ev.Scalar("int64", "max")
+    ...     @ev.functor
+    ...     def leaving(v, s):
+    ...         return s.degree[v]
+    ...     @ev.functor
+    ...     def compare(v, s):
+    ...         s.share[v] = s.degree[v] / s.most
+    ...     loop = (ev.stages.reduce(leaving, "max", into=most), ev.stages.compute(compare))
+    >>> found = ev.run(Shares, ev.generate.path(4), device="python")
+    >>> found.most, found.share.tolist()
+    (2, [0.5, 1.0, 1.0, 0.5])
+    """
 
     def __init__(self, dtype: Any, merge: str):
         if merge not in MERGES:
             allowed = ", ".join(map(repr, MERGES))
-            raise ProgramError(f"a scalar merges by {merge!r}; it must be one of {allowed}.")
+            raise mistake(f"a scalar merges by {merge!r}; it must be one of {allowed}")
         self.dtype = dtype_of(dtype, "a scalar")
         self.merge = merge
 
@@ -128,10 +190,10 @@ def dtype_of(dtype: Any, what: str) -> Any:
     try:
         found = np.dtype(dtype)
     except TypeError:
-        raise ProgramError(f"{what} is of type {dtype!r}, which is no dtype.") from None
+        raise mistake(f"{what} is of type {dtype!r}, which is no dtype") from None
     if found.kind not in "iufb" or (found.kind != "b" and found.itemsize not in (4, 8)):
-        raise ProgramError(
-            f"{what} is of type {found}; it must be bool or an integer or float of 32 or 64 bits."
+        raise mistake(
+            f"{what} is of type {found}; it must be bool or an integer or float of 32 or 64 bits"
         )
     return found
 

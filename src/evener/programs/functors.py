@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from evener.errors import ProgramError
+from evener.programs.mistakes import mistake
 
 
 class Functor:
@@ -57,5 +57,5 @@ def functor(function: Callable[..., Any]) -> Functor:
     if isinstance(function, staticmethod):
         function = function.__func__
     if not inspect.isfunction(function):
-        raise ProgramError(f"functor was applied to {function!r}; it takes a plain function.")
+        raise mistake(f"functor was applied to {function!r}; it takes a plain function")
     return Functor(function)

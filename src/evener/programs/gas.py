@@ -35,6 +35,8 @@ from evener.programs.functors import Functor
 from evener.programs.program import Program
 from evener.programs.stages import Stage, advance, filter, gather, repeat
 
+__all__ = ["GasProgram"]
+
 
 class GasProgram(Program, abstract=True):
     """A program whose supersteps gather at the frontier, apply, and scatter from what changed.
@@ -51,6 +53,23 @@ class GasProgram(Program, abstract=True):
       vertices that changed do.
 
     ``until`` (a functor) and ``max_supersteps`` end the loop early.
+
+    Examples
+    --------
+    >>> import evener as ev
+    >>> class Depth(ev.gas.GasProgram):
+    ...     depth = ev.Field("int64", merge="min", missing=-1)
+    ...     @ev.functor
+    ...     def apply(v, s):
+    ...         s.depth[v] = s.superstep
+    ...         return True
+    ...     @ev.functor
+    ...     def scatter(src, dst, edge, s):
+    ...         return s.depth[dst] > s.depth[src] + 1
+    ...     def start(self, source: ev.Vertex):
+    ...         return [source]
+    >>> ev.run(Depth, ev.generate.path(4), source=1, device="python").depth.tolist()
+    [1, 0, 1, 2]
     """
 
     combine: ClassVar[Any] = "sum"

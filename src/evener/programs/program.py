@@ -58,6 +58,22 @@ class Program:
     README for an example. ``start`` runs once on the host: it may assign fields
     (``self.depth[source] = 0``, ``self.rank[:] = 1``) and returns the first frontier, a sequence
     of indices, or None for all vertices.
+
+    Examples
+    --------
+    >>> import evener as ev
+    >>> class Within(ev.Program):
+    ...     hops = ev.Field("int64", merge="min", missing=-1)
+    ...     limit = ev.Param("int64", 2)
+    ...     @ev.functor
+    ...     def reach(src, dst, edge, s):
+    ...         return ev.atomic.min(s.hops, dst, s.superstep + 1) > s.superstep + 1
+    ...     def start(self, source: ev.Vertex):
+    ...         self.hops[source] = 0
+    ...         return [source]
+    ...     loop = ev.stages.repeat(ev.stages.advance(reach), max_supersteps=limit)
+    >>> ev.run(Within, ev.generate.path(5), source=0, device="python").hops.tolist()
+    [0, 1, 2, -1, -1]
     """
 
     declaration: ClassVar[Declaration]

@@ -21,191 +21,29 @@ repeat around it are back.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
-from evener.errors import ProgramError
 from evener.programs.fields import Field, Param, Scalar
 from evener.programs.functors import Functor
+from evener.programs.kinds import (
+    Advance,
+    Backwards,
+    Compute,
+    Edges,
+    Filter,
+    Gather,
+    Nearest,
+    Reduce,
+    Repeat,
+    Stage,
+)
+from evener.programs.mistakes import mistake
 
 __all__ = [
     "advance", "backwards", "compute", "edges", "filter", "gather", "nearest", "reduce", "repeat",
 ]  # fmt: skip
-
-EDGE_ARGUMENTS = ("src", "dst", "edge", "s")
-SOURCE_ARGUMENTS = ("src", "edge", "s")
-VERTEX_ARGUMENTS = ("v", "s")
-
-
-@dataclass(frozen=True)
-class Use:
-    """A functor as a stage uses it: its name, and what its arguments stand for."""
-
-    name: str
-    arguments: tuple[str, ...]
-    returns: bool
-    role: str = "f"
-
-
-@dataclass(frozen=True)
-class Stage:
-    """What all stages have: whether they run over the frontier or over all vertices."""
-
-    over_all: bool
-
-    def uses(self) -> Iterator[Use]:
-        """The functors of the stage."""
-        yield from ()
-
-
-@dataclass(frozen=True)
-class Advance(Stage):
-    """Visit the out-edges of the frontier."""
-
-    functor: str
-    where: str | None
-    emit: str
-    idempotent: bool | str
-
-    def uses(self) -> Iterator[Use]:
-        yield Use(self.functor, EDGE_ARGUMENTS, True)
-        if self.where is not None:
-            yield Use(self.where, ("dst", "s"), True, "where")
-
-
-@dataclass(frozen=True)
-class Filter(Stage):
-    """Keep a part of the frontier."""
-
-    functor: str
-    on_edges: bool = False  # set when the program is made, by what comes before the stage
-
-    def uses(self) -> Iterator[Use]:
-        yield Use(self.functor, EDGE_ARGUMENTS if self.on_edges else VERTEX_ARGUMENTS, True)
-
-
-@dataclass(frozen=True)
-class Compute(Stage):
-    """Do something at each vertex of the frontier."""
-
-    functor: str
-    on_edges: bool = False  # as in Filter
-
-    def uses(self) -> Iterator[Use]:
-        yield Use(self.functor, EDGE_ARGUMENTS if self.on_edges else VERTEX_ARGUMENTS, False)
-
-
-@dataclass(frozen=True)
-class Gather(Stage):
-    """Combine values over the edges of each vertex of the frontier."""
-
-    functor: str
-    combine: str
-    apply: str
-    asynchronous: bool
-    along: str = "in"
-    sees_dst: bool = True  # whether the functor has an argument for the vertex that gathers
-
-    @property
-    def combine_is_functor(self) -> bool:
-        """Whether the combination is the program's own function."""
-        return self.combine.startswith("@")
-
-    def uses(self) -> Iterator[Use]:
-        arguments = EDGE_ARGUMENTS if self.sees_dst else SOURCE_ARGUMENTS
-        yield Use(self.functor, arguments, True, "gather")
-        yield Use(self.apply, ("v", "total", "s"), True, "apply")
-        if self.combine_is_functor:
-            yield Use(self.combine[1:], ("a", "b"), True, "combine")
-
-
-@dataclass(frozen=True)
-class Edges(Stage):
-    """Visit all edges, or a slice of each neighbour list."""
-
-    functor: str
-    neighbours: tuple[int, int | None] | None
-    where: str | None
-
-    def uses(self) -> Iterator[Use]:
-        yield Use(self.functor, EDGE_ARGUMENTS, True)
-        if self.where is not None:
-            yield Use(self.where, ("src", "s"), True, "where of edges")
-
-
-@dataclass(frozen=True)
-class Reduce(Stage):
-    """Reduce a value over the frontier into a scalar."""
-
-    functor: str
-    op: str
-    into: Scalar
-
-    def uses(self) -> Iterator[Use]:
-        yield Use(self.functor, VERTEX_ARGUMENTS, True, "reduce")
-
-
-@dataclass(frozen=True)
-class Nearest:
-    """An order of the frontier: buckets of width ``delta`` of a field, nearest first."""
-
-    field: Field
-    delta: float | Param
-
-
-@dataclass(frozen=True)
-class Repeat(Stage):
-    """A loop."""
-
-    stages: tuple[Stage, ...]
-    until: str | None
-    max_supersteps: int | Param | None
-    order: Nearest | None
-    record: bool
-
-    def uses(self) -> Iterator[Use]:
-        if self.until is not None:
-            yield Use(self.until, ("s",), True, "until")
-
-    @property
-    def takes_frontier(self) -> bool:
-        """Whether a stage takes the frontier that the superstep starts with."""
-        return _takes_frontier(self.stages)
-
-    @property
-    def makes_frontier(self) -> bool:
-        """Whether a stage makes a new frontier, so that it may run empty."""
-        return _makes_frontier(self.stages)
-
-
-@dataclass(frozen=True)
-class Backwards(Stage):
-    """The recorded frontiers from last to first."""
-
-    stages: tuple[Stage, ...]
-
-
-def _takes_frontier(stages: tuple[Stage, ...]) -> bool:
-    for stage in stages:
-        if isinstance(stage, Repeat):
-            if stage.takes_frontier:
-                return True
-            if stage.makes_frontier:
-                return False
-        elif isinstance(stage, Advance | Filter | Gather):
-            return not stage.over_all
-        elif isinstance(stage, Compute | Reduce) and not stage.over_all:
-            return True
-    return False
-
-
-def _makes_frontier(stages: tuple[Stage, ...]) -> bool:
-    return any(
-        isinstance(stage, Advance | Filter | Gather)
-        or (isinstance(stage, Repeat) and stage.makes_frontier)
-        for stage in stages
-    )
 
 
 def advance(
@@ -221,11 +59,30 @@ def advance(
     The new frontier is the set of ``dst`` for which some call returned True, or of the edges with
     ``emit="edges"`` (these are always pushed). ``where(dst, s)`` only saves work: it may turn from
     true to false within a superstep and never back.
+
+    Examples
+    --------
+    >>> import evener as ev
+    >>> from evener.stages import advance, repeat
+    >>> class Depth(ev.Program):
+    ...     depth = ev.Field("int64", merge="min", missing=-1)
+    ...     @ev.functor
+    ...     def reach(src, dst, edge, s):
+    ...         return ev.atomic.min(s.depth, dst, s.superstep + 1) > s.superstep + 1
+    ...     @ev.functor
+    ...     def unreached(dst, s):
+    ...         return s.depth[dst] > s.superstep + 1
+    ...     def start(self, source: ev.Vertex):
+    ...         self.depth[source] = 0
+    ...         return [source]
+    ...     loop = repeat(advance(reach, where=unreached))
+    >>> ev.run(Depth, ev.generate.path(4), source=1, device="python").depth.tolist()
+    [1, 0, 1, 2]
     """
     if emit not in ("vertices", "edges"):
-        raise ProgramError(f"advance emits {emit!r}; it must be 'vertices' or 'edges'.")
+        raise mistake(f"advance emits {emit!r}; it must be 'vertices' or 'edges'")
     if idempotent not in (True, False, "auto"):
-        raise ProgramError(f"idempotent is {idempotent!r}; it must be True, False or 'auto'.")
+        raise mistake(f"idempotent is {idempotent!r}; it must be True, False or 'auto'")
     return Advance(_over_all(over), _name(f), _optional(where), emit, idempotent)
 
 
@@ -233,6 +90,22 @@ def filter(f: Functor, *, over: str = "frontier") -> Filter:
     """Keep the vertices of the frontier for which ``f(v, s)`` returns True.
 
     On a frontier of edges the functor is ``f(src, dst, edge, s)``.
+
+    Examples
+    --------
+    >>> import evener as ev
+    >>> from evener.stages import compute, filter
+    >>> class Leaves(ev.Program):
+    ...     leaf = ev.Field("bool")
+    ...     @ev.functor
+    ...     def single(v, s):
+    ...         return s.degree[v] == 1
+    ...     @ev.functor
+    ...     def mark(v, s):
+    ...         s.leaf[v] = True
+    ...     loop = (filter(single), compute(mark))
+    >>> ev.run(Leaves, ev.generate.star(4), device="python").leaf.tolist()
+    [False, True, True, True]
     """
     return Filter(_over_all(over), _name(f))
 
@@ -241,6 +114,19 @@ def compute(f: Functor, *, over: str = "frontier") -> Compute:
     """Call ``f(v, s)`` for each vertex; the frontier stays as it is.
 
     On a frontier of edges the functor is ``f(src, dst, edge, s)``.
+
+    Examples
+    --------
+    >>> import evener as ev
+    >>> from evener.stages import compute
+    >>> class Squares(ev.Program):
+    ...     square = ev.Field("int64")
+    ...     @ev.functor
+    ...     def multiply(v, s):
+    ...         s.square[v] = s.id[v] * s.id[v]
+    ...     loop = compute(multiply)
+    >>> ev.run(Squares, ev.generate.path(4), device="python").square.tolist()
+    [0, 1, 4, 9]
     """
     return Compute(_over_all(over), _name(f))
 
@@ -267,15 +153,32 @@ def gather(
     one of the values that are not zero, 0 if there is none. ``f`` only reads. All totals are
     complete before the first ``apply(v, total, s)``; ``asynchronous`` lets values written by it be
     seen at once. The new frontier holds the vertices whose ``apply`` returned True.
+
+    Examples
+    --------
+    >>> import evener as ev
+    >>> from evener.stages import gather
+    >>> class Around(ev.Program):
+    ...     around = ev.Field("int64")
+    ...     @ev.functor
+    ...     def index(src, dst, edge, s):
+    ...         return s.id[src]
+    ...     @ev.functor
+    ...     def keep(v, total, s):
+    ...         s.around[v] = total
+    ...         return False
+    ...     loop = gather(index, "sum", keep)
+    >>> ev.run(Around, ev.generate.path(4), device="python").around.tolist()
+    [1, 2, 4, 2]
     """
     if isinstance(combine, Functor):
         combine = f"@{combine.name}"
     elif combine not in ("sum", "min", "max", "any"):
-        raise ProgramError(
-            f"gather combines by {combine!r}; it must be 'sum', 'min', 'max', 'any' or a functor."
+        raise mistake(
+            f"gather combines by {combine!r}; it must be 'sum', 'min', 'max', 'any' or a functor"
         )
     if along not in ("in", "out", "both"):
-        raise ProgramError(f"gather goes along {along!r}; it must be 'in', 'out' or 'both'.")
+        raise mistake(f"gather goes along {along!r}; it must be 'in', 'out' or 'both'")
     return Gather(
         _over_all(over), _name(f), combine, _name(apply), bool(asynchronous), along, bool(sees_dst)
     )
@@ -288,11 +191,32 @@ def edges(
 
     ``neighbours=(first, last)`` takes a slice of each neighbour list, ``where(src, s)`` leaves
     whole lists out. The frontier stays as it is.
+
+    Examples
+    --------
+    >>> import evener as ev
+    >>> from evener.stages import compute, edges, repeat
+    >>> class Components(ev.Program):
+    ...     lowest = ev.Field("int64", merge="min")
+    ...     @ev.functor
+    ...     def begin(v, s):
+    ...         s.lowest[v] = s.id[v]
+    ...     @ev.functor
+    ...     def lower(src, dst, edge, s):
+    ...         offer = s.lowest[src]
+    ...         return ev.atomic.min(s.lowest, dst, offer) > offer
+    ...     @ev.functor
+    ...     def settled(s):
+    ...         return not s.changed
+    ...     loop = (compute(begin), repeat(edges(lower), until=settled))
+    >>> graph = ev.Graph.from_edges([1, 2], [0, 3], directed=False)
+    >>> ev.run(Components, graph, device="python").lowest.tolist()
+    [0, 0, 2, 2]
     """
     if neighbours is not None:
         first, last = neighbours
         if first < 0 or (last is not None and last < first):
-            raise ProgramError(f"neighbours is {neighbours!r}; it must be a slice (first, last).")
+            raise mistake(f"neighbours is {neighbours!r}; it must be a slice (first, last)")
     return Edges(True, _name(f), neighbours, _optional(where))
 
 
@@ -301,11 +225,24 @@ def reduce(f: Functor, op: str, into: Scalar, *, over: str = "frontier") -> Redu
 
     The result replaces the value of the scalar, which before its first reduce is the neutral
     value of its merge, and is visible from the next stage.
+
+    Examples
+    --------
+    >>> import evener as ev
+    >>> from evener.stages import reduce
+    >>> class Arcs(ev.Program):
+    ...     arcs = ev.Scalar("int64", "sum")
+    ...     @ev.functor
+    ...     def leaving(v, s):
+    ...         return s.degree[v]
+    ...     loop = reduce(leaving, "sum", into=arcs)
+    >>> ev.run(Arcs, ev.generate.star(4), device="python").arcs
+    6
     """
     if not isinstance(into, Scalar):
-        raise ProgramError(f"reduce goes into {into!r}; it must be a Scalar of the program.")
+        raise mistake(f"reduce goes into {into!r}; it must be a Scalar of the program")
     if op != into.merge:
-        raise ProgramError(f"reduce by {op!r} goes into a scalar that merges by {into.merge!r}.")
+        raise mistake(f"reduce by {op!r} goes into a scalar that merges by {into.merge!r}")
     return Reduce(_over_all(over), _name(f), op, into)
 
 
@@ -323,11 +260,25 @@ def repeat(
     ``s.superstep`` goes up, then ``until`` and the limit are asked. ``record=True`` keeps the
     frontier at the start of each superstep for `backwards`. On a graph without vertices nothing
     runs.
+
+    Examples
+    --------
+    >>> import evener as ev
+    >>> from evener.stages import compute, repeat
+    >>> class Doubled(ev.Program):
+    ...     value = ev.Field("int64", fill=1)
+    ...     rounds = ev.Param("int64", 3)
+    ...     @ev.functor
+    ...     def double(v, s):
+    ...         s.value[v] *= 2
+    ...     loop = repeat(compute(double), max_supersteps=rounds)
+    >>> ev.run(Doubled, ev.generate.path(2), rounds=5, device="python").value.tolist()
+    [32, 32]
     """
     if isinstance(max_supersteps, int) and max_supersteps < 0:
-        raise ProgramError(f"max_supersteps is {max_supersteps}; it cannot be negative.")
+        raise mistake(f"max_supersteps is {max_supersteps}; it cannot be negative")
     if order is not None and not isinstance(order, Nearest):
-        raise ProgramError(f"order is {order!r}; it must be nearest(field, delta).")
+        raise mistake(f"order is {order!r}; it must be nearest(field, delta)")
     body = _stages(stages, "repeat")
     return Repeat(False, body, _optional(until), max_supersteps, order, bool(record))
 
@@ -337,6 +288,30 @@ def backwards(*stages: Stage) -> Backwards:
 
     Each time the stages start from the recorded frontier, and ``s.superstep`` is that of the
     record; afterwards the frontier is what it was before.
+
+    Examples
+    --------
+    >>> import evener as ev
+    >>> from evener.stages import advance, backwards, gather, repeat
+    >>> class Beyond(ev.Program):
+    ...     depth = ev.Field("int64", merge="min")
+    ...     beyond = ev.Field("int64")
+    ...     @ev.functor
+    ...     def reach(src, dst, edge, s):
+    ...         return ev.atomic.min(s.depth, dst, s.superstep + 1) > s.superstep + 1
+    ...     @ev.functor
+    ...     def deeper(src, dst, edge, s):
+    ...         return s.beyond[src] + 1 if s.depth[src] > s.depth[dst] else 0
+    ...     @ev.functor
+    ...     def keep(v, total, s):
+    ...         s.beyond[v] = total
+    ...         return False
+    ...     def start(self, source: ev.Vertex):
+    ...         self.depth[source] = 0
+    ...         return [source]
+    ...     loop = (repeat(advance(reach), record=True), backwards(gather(deeper, "sum", keep)))
+    >>> ev.run(Beyond, ev.generate.path(4), source=0, device="python").beyond.tolist()
+    [3, 2, 1, 0]
     """
     return Backwards(False, _stages(stages, "backwards"))
 
@@ -347,9 +322,27 @@ def nearest(field: Field, delta: float | Param) -> Nearest:
     Bucket i holds the vertices with ``floor(value / delta) == i``. A superstep advances over what
     the smallest bucket holds at its start; vertices emitted join the bucket of their value, which
     may be the same one. One whose value fell meanwhile was dealt with in an earlier bucket.
+
+    Examples
+    --------
+    >>> import evener as ev
+    >>> from evener.stages import advance, nearest, repeat
+    >>> class Distance(ev.Program):
+    ...     distance = ev.Field(ev.WEIGHT, merge="min")
+    ...     @ev.functor
+    ...     def relax(src, dst, edge, s):
+    ...         offer = s.distance[src] + s.weight[edge]
+    ...         return ev.atomic.min(s.distance, dst, offer) > offer
+    ...     def start(self, source: ev.Vertex):
+    ...         self.distance[source] = 0
+    ...         return [source]
+    ...     loop = repeat(advance(relax), order=nearest(distance, 2))
+    >>> graph = ev.Graph.from_edges([0, 0, 1], [1, 2, 2], [1, 5, 1])
+    >>> ev.run(Distance, graph, source=0, device="python").distance.tolist()
+    [0, 1, 2]
     """
     if not isinstance(field, Field):
-        raise ProgramError(f"nearest orders by {field!r}; it must be a Field of the program.")
+        raise mistake(f"nearest orders by {field!r}; it must be a Field of the program")
     return Nearest(field, delta)
 
 
@@ -363,16 +356,17 @@ def walk(stages: tuple[Stage, ...]) -> Iterator[Stage]:
 
 def _stages(stages: tuple[Any, ...], where: str) -> tuple[Stage, ...]:
     if not stages:
-        raise ProgramError(f"{where} has no stages.")
+        raise mistake(f"{where} has no stages")
     for stage in stages:
         if not isinstance(stage, Stage):
-            raise ProgramError(f"{where} holds {stage!r}, which is not a stage.")
+            raise mistake(f"{where} holds {stage!r}, which is not a stage")
     return stages
 
 
 def _name(f: Any) -> str:
     if not isinstance(f, Functor):
-        raise ProgramError(f"a stage was given {f!r}; it takes a function marked @functor.")
+        given = f"the plain function {f.__name__}" if inspect.isfunction(f) else repr(f)
+        raise mistake(f"a stage was given {given}; it takes a function marked @functor")
     return f.name
 
 
@@ -382,5 +376,5 @@ def _optional(f: Any) -> str | None:
 
 def _over_all(over: str) -> bool:
     if over not in ("frontier", "all"):
-        raise ProgramError(f"over is {over!r}; it must be 'frontier' or 'all'.")
+        raise mistake(f"over is {over!r}; it must be 'frontier' or 'all'")
     return over == "all"

@@ -33,6 +33,8 @@ from evener.programs.functors import Functor
 from evener.programs.program import Program
 from evener.programs.stages import Stage, compute, gather, repeat
 
+__all__ = ["VertexProgram"]
+
 
 class VertexProgram(Program, abstract=True):
     """A program whose supersteps visit all vertices, until none of them is updated.
@@ -47,6 +49,26 @@ class VertexProgram(Program, abstract=True):
 
     On one device new values are seen at once. ``until`` (a functor) and ``max_supersteps`` end the
     loop early.
+
+    Examples
+    --------
+    >>> import evener as ev
+    >>> class Highest(ev.vertex.VertexProgram):
+    ...     highest = ev.Field("int64")
+    ...     reduce = "max"
+    ...     @ev.functor
+    ...     def init(v, s):
+    ...         s.highest[v] = s.id[v]
+    ...     @ev.functor
+    ...     def compute(src, edge, s):
+    ...         return s.highest[src]
+    ...     @ev.functor
+    ...     def updated(v, value, s):
+    ...         rises = value > s.highest[v]
+    ...         s.highest[v] = max(value, s.highest[v])
+    ...         return rises
+    >>> ev.run(Highest, ev.generate.path(4), device="python").highest.tolist()
+    [3, 3, 3, 3]
     """
 
     reduce: ClassVar[Any] = "sum"

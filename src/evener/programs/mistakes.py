@@ -1,0 +1,31 @@
+"""Where in a user's text a mistake stands that is found while the body of a program runs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import FrameType
+
+from evener.errors import ProgramError
+
+_HERE = str(Path(__file__).parent)
+
+
+def mistake(what: str) -> ProgramError:
+    """The error for a declaration that cannot be meant; it names the program and the line.
+
+    The class does not exist yet, so both are read off the calls that led here. `ProgramError` shows
+    an example.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    program = None
+    while frame is not None and str(Path(frame.f_code.co_filename).parent) == _HERE:
+        made = frame.f_locals.get("cls")  # of a model, which makes the loop after the body has run
+        program = made.__name__ if isinstance(made, type) else program
+        frame = frame.f_back
+    if frame is None:
+        return ProgramError(f"{what}.")
+    if program is None and "__qualname__" in frame.f_locals:  # only the body of a class has one
+        program = frame.f_code.co_name
+    place = f"line {frame.f_lineno} of {Path(frame.f_code.co_filename).name}"
+    return ProgramError(f"{program}, {place}: {what}." if program else f"{place}: {what}.")
