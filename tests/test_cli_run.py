@@ -17,6 +17,11 @@ from evener.cli import main
 from evener.cli.options import options_of_function, read_labels
 from evener.cli.warm import example_graphs
 from evener.device.cache import cache_folder
+from evener.engine.partitioners import PARTITIONERS
+from evener.engine.run import DIRECTIONS
+from evener.operators import policies
+from evener.operators.schedules import SCHEDULES
+from evener.operators.schedules.virtual_warp import WIDTHS
 from test_cli import assert_one_error
 from test_progress import run_on_terminal
 
@@ -541,6 +546,15 @@ def test_graphalytics_without_direction(run, tmp_path):
     words = ["run", "bfs", tmp_path / "g.e", "--source", "1", "--device", "python"]
     assert_one_error(run(*words), "--undirected")
     assert run(*words, "--directed")[0] == 0
+
+
+def test_help_names_all_choices(run):
+    code, out, _ = run("run", "--help")
+    assert code == 0
+    words = {word.strip(",()") for word in out.split()}
+    schedules = {name for name in SCHEDULES if ":" not in name}
+    assert {*policies.NAMES, *schedules, *PARTITIONERS, *DIRECTIONS} <= words
+    assert f"W = {', '.join(map(str, WIDTHS[:-1]))} or {WIDTHS[-1]}" in " ".join(out.split())
 
 
 # ---- warm -----------------------------------------------------------------------------------
