@@ -15,9 +15,11 @@ import evener as ev
 from evener import algorithms
 from evener.cli import main
 from evener.cli.options import options_of_function, read_labels
-from evener.cli.warm import example_graphs
+from evener.cli.targets import Target
+from evener.cli.warm import _warm, example_graphs
 from evener.device.cache import cache_folder
 from evener.engine.partitioners import PARTITIONERS
+from evener.engine.result import Result
 from evener.engine.run import DIRECTIONS
 from evener.operators import policies
 from evener.operators.schedules import SCHEDULES
@@ -573,6 +575,29 @@ def test_warm_then_nothing_is_compiled(tmp_path):
     # A program that does not read weights has one kernel, others one for each dtype.
     assert warm() == {"bfs": (1, 7), "neural": (3, 3)}
     assert warm() == {"bfs": (0, 8), "neural": (0, 6)}
+
+
+def test_warm_counts_kernels_of_gpus_and_what_finds_parents(tmp_path):
+    asked = []
+
+    def call(graph, device):
+        (tmp_path / f"kernel-{graph.directed}.cubin").touch()  # of two kinds
+
+        def parent():
+            asked.append(graph)
+            kind = None if graph.weights is None else graph.weights.dtype
+            (tmp_path / f"adopt-{kind}.bin").touch()  # of four
+            return np.zeros(graph.num_vertices)
+
+        return Result("SSSP", graph, {"parent": parent}, stats={"compile_seconds": 1.0})
+
+    graphs = example_graphs()
+    target = Target("sssp", "", [], call)
+    warmed = _warm(target, "cuda", graphs, tmp_path)
+    assert (warmed.compiled, warmed.found) == (5, 3)
+    assert warmed.seconds >= len(asked) == len(graphs)
+    warmed = _warm(target, "cuda", graphs, tmp_path)
+    assert (warmed.compiled, warmed.found) == (0, 8)
 
 
 def test_warm_for_people(run):
