@@ -518,6 +518,7 @@ def test_a_parameter_named_like_an_option(run, tmp_path):
         (["pagerank", RMAT, "--damping", "much"], "'much' is not a number"),
         (["pagerank", RMAT, "--dtype", "int8"], "float32 or float64"),
         (["pagerank", RMAT, "--source", "0"], "--source"),
+        (["bc", RMAT, "--sources", "3", "--seed", "-1"], "seed is -1"),
         (["circuit", RMAT, "--fixed", "3"], "--fixed is '3'; expected vertices and numbers"),
         (["circuit", RMAT, "--fixed", "3=high"], "--fixed"),
         (["circuit", RMAT, "--fixed", "99=1"], "--fixed: vertex 99"),

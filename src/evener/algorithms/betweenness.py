@@ -36,6 +36,7 @@ from evener.engine.side_by_side import side_by_side
 from evener.errors import GraphError
 from evener.graph.copies import copies_of
 from evener.graph.csr import Graph
+from evener.graph.generate.common import seed_of
 from evener.programs import Field, Param, Program, functor
 from evener.programs.stages import advance, backwards, compute, filter, gather, repeat
 
@@ -207,7 +208,7 @@ def betweenness(
         Whether to divide by the number of ordered pairs of other vertices, so that scores are from
         0 to 1.
     seed
-        Of the random choice of sources.
+        Of the random choice of sources: a whole number of at least 0.
     device, **options
         Where and how to run, as in `evener.run`.
 
@@ -240,7 +241,7 @@ def betweenness(
 
 def _choose(graph: Graph, sources: Any, seed: int) -> np.ndarray:
     """Indices of the sources."""
-    n = graph.num_vertices
+    n, seed = graph.num_vertices, seed_of(seed, low=0)
     if sources is None:
         return np.arange(n)
     if isinstance(sources, int | np.integer) and not isinstance(sources, bool):
