@@ -454,6 +454,8 @@ def test_program_in_a_module(facts, tmp_path, monkeypatch):
 
 def test_programs_that_are_not_there(run, tmp_path):
     assert_one_error(run("run", "nowhere.py:X", RMAT), "nowhere.py", "does not exist")
+    base = "evener.programs.gas:GasProgram"
+    assert_one_error(run("run", base, RMAT), "has no program 'GasProgram'; it has none")
     assert_one_error(run("run", "no_such_module:X", RMAT), "no_such_module", "cannot be imported")
     file = EXAMPLES / "widest_path.py"
     assert_one_error(run("run", f"{file}:Narrowest", RMAT), "'Narrowest'", "Widest, Gentlest")

@@ -154,6 +154,9 @@ def test_top(found):
     assert found.top(1, by="parent")["vertex"].to_list() == ["e"]
     assert len(found.top()) == 5
     assert len(found.top(0)) == 0
+    for k in ("x", -1, 1.5, None):
+        with pytest.raises(GraphError, match="k is .*; it must be a whole number from 0"):
+            found.top(k)
     with pytest.raises(ProgramError, match="has no 'rank'; it has depth, parent"):
         found.top(by="rank")
     score = Result("Own", NUMBERED, {"score": np.array([0.5, np.nan, 2.0, -1.0])})

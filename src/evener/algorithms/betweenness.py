@@ -35,7 +35,7 @@ from evener.engine.run import run
 from evener.engine.side_by_side import side_by_side
 from evener.errors import GraphError
 from evener.graph.copies import copies_of
-from evener.graph.csr import Graph
+from evener.graph.csr import Graph, require_graph
 from evener.graph.generate.common import seed_of
 from evener.programs import Field, Param, Program, functor
 from evener.programs.stages import advance, backwards, compute, filter, gather, repeat
@@ -224,6 +224,7 @@ def betweenness(
     >>> betweenness(ev.generate.path(4), normalized=False, device="python").score.tolist()
     [0.0, 2.0, 2.0, 0.0]
     """
+    require_graph(graph)
     chosen = _choose(graph, sources, seed)
     general, of_sources = _scales(graph, None if sources is None else len(chosen), normalized)
     program = DirectedBetweenness if graph.directed else Betweenness

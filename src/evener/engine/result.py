@@ -13,6 +13,7 @@ from evener.engine.job import Job
 from evener.engine.trace import Trace
 from evener.errors import EvenerError, GraphError, ProgramError
 from evener.graph.csr import Graph
+from evener.graph.generate.common import whole
 from evener.programs.fields import VERTEX, Field
 from evener.programs.program import Declaration
 
@@ -234,7 +235,7 @@ class Result:
         values = self._fields[name]
         last = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), bool)
         ascending = np.lexsort((-np.arange(len(values)), values, ~last))
-        return self._frame(ascending[::-1][: max(int(k), 0)])
+        return self._frame(ascending[::-1][: whole("k", k)])
 
     def _frame(self, chosen: np.ndarray) -> polars.DataFrame:
         import polars
