@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 from evener import algorithms
 from evener.cli.generate import plain_sentence, read_docstring
@@ -77,7 +77,7 @@ def _of_program(text: str) -> Target:
     return Target(name, plain_sentence(summary), options_of_program(program), call)
 
 
-def _is_program(value: Any) -> bool:
+def _is_program(value: Any) -> TypeGuard[type[Program]]:
     """Whether a value is a program, not only a base of programs."""
     return isinstance(value, type) and issubclass(value, Program) and hasattr(value, "declaration")
 

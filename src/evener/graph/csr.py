@@ -447,7 +447,8 @@ def require_graph(given: Any) -> None:
     if not isinstance(given, Graph):
         raise GraphError(
             f"the graph is of type {type(given).__name__}; it must be a Graph, made by "
-            "evener.load, evener.generate or Graph.from_edges, from_networkx, from_scipy or from_frame."
+            "evener.load, evener.generate, or Graph.from_edges, from_networkx, from_scipy or "
+            "from_frame."
         )
 
 
