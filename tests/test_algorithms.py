@@ -25,6 +25,7 @@ from evener.algorithms import (
     sssp,
     sswp,
 )
+from evener.algorithms.bfs import BFS
 from graphs import DEGENERATE
 from test_files_read import DATA, needs_data
 
@@ -513,6 +514,9 @@ ROAD = weighted(PATH)
 NEGATIVE = ev.Graph.from_edges([0], [1], [-1])
 NOT_A_NUMBER = ev.Graph(np.array([0, 1, 1]), np.array([1], np.int32), np.array([np.nan]))
 
+INFINITE = ev.Graph.from_edges([0, 1], [1, 2], [1.0, math.inf])
+BOTH_INFINITIES = ev.Graph.from_edges([0, 1], [1, 2], [-math.inf, math.inf])
+
 
 @pytest.mark.parametrize(
     ("call", "says"),
@@ -550,6 +554,16 @@ NOT_A_NUMBER = ev.Graph(np.array([0, 1, 1]), np.array([1], np.int32), np.array([
         (lambda: pagerank(PATH, personalization={0: math.inf}), "not finite"),
         (lambda: betweenness(PATH, sources=0), "sources is 0"),
         (lambda: betweenness(PATH, sources=5), "sources is 5"),
+        (
+            lambda: betweenness(PATH, sources=2, seed=-1),
+            "seed is -1; .* whole number of at least 0",
+        ),
+        (
+            lambda: betweenness(PATH, sources=2, seed="x"),
+            "seed is 'x'; .* whole number of at least 0",
+        ),
+        (lambda: betweenness(PATH, sources=2, seed=1.5), "seed is 1.5"),
+        (lambda: betweenness(PATH, seed=-1), "seed is -1"),
         (lambda: betweenness(PATH, sources=[]), "at least one"),
         (lambda: betweenness(PATH, sources=[1, 1]), "different labels"),
         (lambda: betweenness(PATH, sources=[9]), "vertex 9 is not in the graph"),
@@ -561,6 +575,11 @@ NOT_A_NUMBER = ev.Graph(np.array([0, 1, 1]), np.array([1], np.int32), np.array([
         (lambda: heat(PATH, 1), "heat needs weights"),
         (lambda: heat(ROAD, 1, step=5), "diverge"),
         (lambda: heat(ROAD, "hot"), "initial is str"),
+        (lambda: circuit(INFINITE, {0: 1}), "circuit takes no infinite weights, but one is inf"),
+        (lambda: heat(INFINITE, {0: 1}), "heat takes no infinite weights, but one is inf"),
+        (lambda: neural(INFINITE), "neural takes no infinite weights, but one is inf"),
+        (lambda: neural(BOTH_INFINITIES), "no infinite weights, but one is -inf"),
+        (lambda: pagerank(INFINITE, weighted=True), "no infinite weights, but one is inf"),
         (lambda: neural(PATH), "neural needs weights"),
         (lambda: neural(NOT_A_NUMBER), "not-a-number"),
         (lambda: neural(ROAD, initial=[1, math.nan, 0, 0]), "not finite"),
@@ -585,6 +604,23 @@ def test_bad_devices_and_options(call):
         call(device="abacus")
     with pytest.raises(ev.ProgramError, match="wings"):
         call(wings=2, device="python")
+
+
+@pytest.mark.parametrize("call", [
+    lambda g: bfs(g, 0), lambda g: bfs(g, 0, target=1), lambda g: sssp(g, 0), lambda g: sswp(g, 0),
+    pagerank, lambda g: pagerank(g, weighted=True), connected_components, betweenness,
+    lambda g: betweenness(g, sources=2), lambda g: circuit(g, {0: 1}), lambda g: heat(g, 1), neural,
+    lambda g: ev.run(BFS, g, source=0),
+])  # fmt: skip
+def test_what_is_no_graph(call):
+    with pytest.raises(ev.GraphError, match="is of type str; it must be a Graph, made by .*load"):
+        call("roads.gr")
+
+
+@on_devices
+def test_infinite_weights_without_sums(device):
+    assert sswp(INFINITE, 0, device=device).width.tolist() == [math.inf, 1, 1]
+    assert pagerank(INFINITE, device=device).stats["converged"]  # it does not read them
 
 
 def test_graphs_without_vertices():

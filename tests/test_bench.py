@@ -345,6 +345,10 @@ def test_gapbs_that_is_not_there_or_fails(build, bench, tmp_path):
         (("--graphs", "kron6", "--device", ","), "--device is empty"),
         (("--graphs", "kron6", "--trials", "0"), "trials is 0"),
         (("--graphs", "kron6", "--sources", "-1"), "sources is -1"),
+        (
+            ("--graphs", "kron6", "--seed", "-1"),
+            "seed is -1; it must be a whole number of at least 0",
+        ),
         (("--graphs", "kron6", "-o", "no/such/folder/out.json"), "no folder"),
     ],
 )

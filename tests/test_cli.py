@@ -12,6 +12,8 @@ import pytest
 
 import evener as ev
 from evener.cli import main
+from evener.device import cuda, probe
+from evener.device.probe import DeviceInfo
 from evener.graph import generate
 from evener.graph.files import evg
 from test_progress import run_on_terminal
@@ -387,7 +389,46 @@ def test_devices(run, monkeypatch):
     rows = [line.split() for line in out.splitlines()]
     assert [rows[1][0], rows[2][0]] == ["python", "cpu"]
     assert rows[2][1] == "3"
-    assert "runs programs on the CPU" in out
+    assert "rograms run on the CPU" in out
+
+
+def a_gpu(ordinal, available=True):
+    return DeviceInfo(f"cuda:{ordinal}", "cuda", "a GPU", 9, 1 << 30, available, "runs programs")
+
+
+@pytest.mark.parametrize(
+    ("gpus", "missing", "notes"),
+    [
+        ([], None, ["No CUDA GPU: a test.", "Programs run on the CPU."]),
+        (
+            [a_gpu(0)],
+            None,
+            ["Programs run on the CPU, on the GPU and on both: cpu, cuda:0, cpu+cuda:0."],
+        ),
+        (
+            [a_gpu(0), a_gpu(1)],
+            None,
+            [
+                "Programs run on the CPU, on one GPU or several, and on all together: "
+                "cpu, cuda:0, cuda:0+cuda:1, cpu+cuda:0+cuda:1."
+            ],
+        ),
+        (
+            [a_gpu(0)],
+            "CuPy is not installed.",
+            ["No GPU is used: CuPy is not installed.", "Programs run on the CPU."],
+        ),
+        ([a_gpu(0, False)], None, ["No GPU answers.", "Programs run on the CPU."]),
+    ],
+    ids=["none", "one", "two", "no packages", "broken"],
+)
+def test_devices_says_where_programs_run(run, monkeypatch, gpus, missing, notes):
+    cpu = [one for one in probe.list_devices() if one.kind != "cuda"]
+    monkeypatch.setattr(probe, "list_devices", lambda: [*cpu, *gpus])
+    monkeypatch.setattr(probe, "why_no_cuda", lambda: "No CUDA GPU: a test.")
+    monkeypatch.setattr(cuda, "why_not", lambda: missing)
+    assert json.loads(run("devices", "--json")[1])["notes"] == notes
+    assert run("devices")[1].splitlines()[-len(notes) :] == notes
 
 
 def test_devices_json(run):

@@ -15,8 +15,15 @@ import evener as ev
 from evener import algorithms
 from evener.cli import main
 from evener.cli.options import options_of_function, read_labels
-from evener.cli.warm import example_graphs
+from evener.cli.targets import Target
+from evener.cli.warm import _warm, example_graphs
 from evener.device.cache import cache_folder
+from evener.engine.partitioners import PARTITIONERS
+from evener.engine.result import Result
+from evener.engine.run import DIRECTIONS
+from evener.operators import policies
+from evener.operators.schedules import SCHEDULES
+from evener.operators.schedules.virtual_warp import WIDTHS
 from test_cli import assert_one_error
 from test_progress import run_on_terminal
 
@@ -447,6 +454,8 @@ def test_program_in_a_module(facts, tmp_path, monkeypatch):
 
 def test_programs_that_are_not_there(run, tmp_path):
     assert_one_error(run("run", "nowhere.py:X", RMAT), "nowhere.py", "does not exist")
+    base = "evener.programs.gas:GasProgram"
+    assert_one_error(run("run", base, RMAT), "has no program 'GasProgram'; it has none")
     assert_one_error(run("run", "no_such_module:X", RMAT), "no_such_module", "cannot be imported")
     file = EXAMPLES / "widest_path.py"
     assert_one_error(run("run", f"{file}:Narrowest", RMAT), "'Narrowest'", "Widest, Gentlest")
@@ -511,6 +520,7 @@ def test_a_parameter_named_like_an_option(run, tmp_path):
         (["pagerank", RMAT, "--damping", "much"], "'much' is not a number"),
         (["pagerank", RMAT, "--dtype", "int8"], "float32 or float64"),
         (["pagerank", RMAT, "--source", "0"], "--source"),
+        (["bc", RMAT, "--sources", "3", "--seed", "-1"], "seed is -1"),
         (["circuit", RMAT, "--fixed", "3"], "--fixed is '3'; expected vertices and numbers"),
         (["circuit", RMAT, "--fixed", "3=high"], "--fixed"),
         (["circuit", RMAT, "--fixed", "99=1"], "--fixed: vertex 99"),
@@ -543,6 +553,15 @@ def test_graphalytics_without_direction(run, tmp_path):
     assert run(*words, "--directed")[0] == 0
 
 
+def test_help_names_all_choices(run):
+    code, out, _ = run("run", "--help")
+    assert code == 0
+    words = {word.strip(",()") for word in out.split()}
+    schedules = {name for name in SCHEDULES if ":" not in name}
+    assert {*policies.NAMES, *schedules, *PARTITIONERS, *DIRECTIONS} <= words
+    assert f"W = {', '.join(map(str, WIDTHS[:-1]))} or {WIDTHS[-1]}" in " ".join(out.split())
+
+
 # ---- warm -----------------------------------------------------------------------------------
 
 
@@ -559,6 +578,29 @@ def test_warm_then_nothing_is_compiled(tmp_path):
     # A program that does not read weights has one kernel, others one for each dtype.
     assert warm() == {"bfs": (1, 7), "neural": (3, 3)}
     assert warm() == {"bfs": (0, 8), "neural": (0, 6)}
+
+
+def test_warm_counts_kernels_of_gpus_and_what_finds_parents(tmp_path):
+    asked = []
+
+    def call(graph, device):
+        (tmp_path / f"kernel-{graph.directed}.cubin").touch()  # of two kinds
+
+        def parent():
+            asked.append(graph)
+            kind = None if graph.weights is None else graph.weights.dtype
+            (tmp_path / f"adopt-{kind}.bin").touch()  # of four
+            return np.zeros(graph.num_vertices)
+
+        return Result("SSSP", graph, {"parent": parent}, stats={"compile_seconds": 1.0})
+
+    graphs = example_graphs()
+    target = Target("sssp", "", [], call)
+    warmed = _warm(target, "cuda", graphs, tmp_path)
+    assert (warmed.compiled, warmed.found) == (5, 3)
+    assert warmed.seconds >= len(asked) == len(graphs)
+    warmed = _warm(target, "cuda", graphs, tmp_path)
+    assert (warmed.compiled, warmed.found) == (0, 8)
 
 
 def test_warm_for_people(run):

@@ -223,6 +223,12 @@ def test_mistakes_in_names(how, message):
         partition(generate.path(3), how, [1, 1])
 
 
+@pytest.mark.parametrize("seed", ["x", 1.5, None])
+def test_mistakes_in_seeds(seed):
+    with pytest.raises(EvenerError, match="seed is .*; it must be a whole number"):
+        partition(generate.path(3), "random", [1, 1], seed)
+
+
 @pytest.mark.parametrize("shares", [[], [0, 0], [1, -1], [1, np.nan], [np.inf, 1]], ids=str)
 def test_mistakes_in_shares(shares):
     with pytest.raises(EvenerError, match="shares are .*; they must be numbers from 0 up"):

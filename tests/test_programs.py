@@ -5,9 +5,11 @@ import pytest
 
 from evener.device import atomic
 from evener.engine.job import set_up
+from evener.engine.run import run
 from evener.errors import GraphError, ProgramError
 from evener.graph.csr import Graph
 from evener.programs import VERTEX, Field, Param, Program, Scalar, Vertex, functor
+from evener.programs.gas import GasProgram
 from evener.programs.stages import (
     advance,
     backwards,
@@ -627,6 +629,12 @@ def test_vertices_are_given_as_labels():
         ({"source": "a", "limit": "x"}, "limit is 'x'; expected int32"),
         ({"source": "a", "limit": 1.5}, "limit is 1.5; expected int32"),
         ({"source": "a", "more": [5]}, "a frontier with a vertex out of range"),
+        ({"source": "a", "more": "abc"}, "Sourced.start returns 'abc'; it must return the indices"),
+        ({"source": "a", "more": ["abc"]}, "start returns .'abc'.; it must return"),
+        ({"source": "a", "more": [None]}, "start returns .None.; it must return"),
+        ({"source": "a", "more": Sourced}, "start returns .*; it must return"),
+        ({"source": "a", "more": 2**70}, "start returns 1180591620717411303424; it must return"),
+        ({"source": "a", "more": ["a" * 90]}, "start returns a list; it must return"),
     ],
 )
 def test_wrong_parameters(given, message):
@@ -645,3 +653,6 @@ def test_start_must_not_replace_a_field():
 def test_only_programs_run():
     with pytest.raises(ProgramError, match="takes a subclass of Program"):
         set_up(Sourced(), LABELLED, {})
+    for base in (Program, GasProgram):
+        with pytest.raises(ProgramError, match=f"{base.__name__} is only a base of programs"):
+            run(base, LABELLED, device="python")

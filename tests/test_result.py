@@ -12,10 +12,11 @@ import polars as pl
 import pytest
 
 import evener as ev
+from evener.engine import gpu, native
 from evener.engine import run as run_module
 from evener.engine.result import Export, Result
 from evener.engine.run import Device, choose_devices, run
-from evener.engine.trace import Trace
+from evener.engine.trace import MOST_ROWS, Trace
 from evener.errors import DeviceError, EvenerError, GraphError, ProgramError
 from evener.graph.csr import Graph
 from evener.programs import Field, Program, functor
@@ -31,7 +32,59 @@ def found():
     return run(Search, NAMED, source="b", device="python")
 
 
+class Elsewhere:
+    """An array as CuPy has them: NumPy gets it by ``get`` and in no other way."""
+
+    def __init__(self, values):
+        self._values, self.copies = np.asarray(values), 0
+        self.dtype, self.shape = self._values.dtype, self._values.shape
+
+    def get(self):
+        self.copies += 1
+        return self._values.copy()
+
+    def __len__(self):
+        return len(self._values)
+
+    def __getitem__(self, index):
+        return Elsewhere(self._values[index])
+
+    def __array__(self, dtype=None, copy=None):
+        raise TypeError("Implicit conversion to a NumPy array is not allowed.")
+
+
 # ---- values ---------------------------------------------------------------------------------
+
+
+def test_arrays_elsewhere_come_to_the_host_once(found):
+    depth, parent = Elsewhere(found.depth), Elsewhere(found.parent)
+    fields = {"depth": depth, "parent": lambda: parent}
+    there = Result("Search", NAMED, fields, holds_vertices={"parent"}, untouched={"depth": -1})
+    assert there.depth is depth
+    assert (depth.copies, parent.copies) == (0, 0)
+    assert (there["e"], there[["e", "b"]].tolist()) == (2, [2, 0])
+    assert there.path_to("e") == ["b", "d", "e"]
+    assert there.path_to("b") == ["b"]
+    with pytest.raises(GraphError, match="not reached"):
+        there.path_to("a")
+    for name, array in there.to_numpy().items():
+        assert isinstance(array, np.ndarray)
+        assert array.tolist() == getattr(found, name).tolist()
+    assert there.to_polars().equals(found.to_polars())
+    assert there.top(2).equals(found.top(2))
+    assert there.top(2, by="parent").equals(found.top(2, by="parent"))
+    assert there._repr_html_().count("<tr>") == 6
+    assert (depth.copies, parent.copies) == (1, 1)
+    assert there.parent is parent
+    there._set_field("depth", Elsewhere([7, 7, 7, 7, 7]))
+    assert there["a"] == 7
+
+
+def test_arrays_elsewhere_as_pandas(found):
+    pandas = pytest.importorskip("pandas")
+    fields = {"depth": Elsewhere(found.depth), "parent": Elsewhere(found.parent)}
+    there = Result("Search", NAMED, fields, holds_vertices={"parent"})
+    pandas.testing.assert_frame_equal(there.to_pandas(), found.to_pandas())
 
 
 def test_fields_are_arrays(found):
@@ -154,6 +207,9 @@ def test_top(found):
     assert found.top(1, by="parent")["vertex"].to_list() == ["e"]
     assert len(found.top()) == 5
     assert len(found.top(0)) == 0
+    for k in ("x", -1, 1.5, None):
+        with pytest.raises(GraphError, match="k is .*; it must be a whole number from 0"):
+            found.top(k)
     with pytest.raises(ProgramError, match="has no 'rank'; it has depth, parent"):
         found.top(by="rank")
     score = Result("Own", NUMBERED, {"score": np.array([0.5, np.nan, 2.0, -1.0])})
@@ -194,6 +250,38 @@ def test_stats_and_explanation(found):
     assert found.stats["run_seconds"] > 0
     assert "Search ran on python: as asked for." in found.explain()
     assert "Supersteps: 3." in found.explain()
+    assert "trace" not in found.explain()
+
+
+def test_explanation_of_a_trace_that_was_cut():
+    made = []
+
+    def rows(count):
+        def make():
+            made.append(count)
+            return [{"superstep": i, "seconds": 0.0} for i in range(count)]
+
+        return Trace("Search", "cpu", make)
+
+    def explained(supersteps, count):
+        stats = {"supersteps": supersteps}
+        return Result("Search", NAMED, {}, stats=stats, trace=rows(count)).explain()
+
+    assert explained(50_000, MOST_ROWS).endswith("The trace has only the first 16,384 rows.")
+    assert made == [MOST_ROWS]
+    assert "trace" not in explained(50_000, 50_000)  # as the interpreter has it
+    assert "trace" not in explained(50_000, 1)  # a fused loop
+    made.clear()
+    assert "trace" not in explained(MOST_ROWS, MOST_ROWS)
+    assert made == []  # rows of shorter runs are not made for this
+    assert gpu.TRACE_ROWS == native.TRACE_ROWS == MOST_ROWS
+
+
+@pytest.mark.parametrize("device", ["cpu", "cpu:1+cpu:1"])
+def test_a_long_trace_is_cut(device):
+    r = ev.bfs(ev.generate.path(MOST_ROWS + 3), 0, device=device)
+    assert r.stats["supersteps"] > len(r.trace) == MOST_ROWS
+    assert "The trace has only the first 16,384 rows." in r.explain().splitlines()
 
 
 def test_pickle(found):

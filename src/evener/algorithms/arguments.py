@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from evener.errors import GraphError
-from evener.graph.csr import Graph
+from evener.graph.csr import Graph, require_graph
 
 # What callers may hand over, in the words of the signatures. To Python they are anything; the
 # command line makes its options of them (`evener.cli.options`).
@@ -32,23 +32,33 @@ class Spread(NamedTuple):
 _spreads: weakref.WeakKeyDictionary[Graph, Spread] = weakref.WeakKeyDictionary()
 
 
-def spread_of_weights(graph: Graph, algorithm: str) -> Spread:
-    """The spread of a graph's weights, found once a graph; GraphError if it has none."""
+def spread_of_weights(graph: Graph, algorithm: str, *, finite: bool = False) -> Spread:
+    """The spread of a graph's weights, found once a graph; GraphError if it has none.
+
+    ``finite``: for sums of weights, in which infinite ones make no sense.
+    """
+    require_graph(graph)
     if graph.weights is None:
         raise GraphError(f"{algorithm} needs weights, but the graph has none.")
     found = _spreads.get(graph)
     if found is None:
         w = graph.weights
-        found = Spread(0, 0, 0) if len(w) == 0 else Spread(w.min(), w.mean(dtype=float), w.max())
+        with np.errstate(invalid="ignore"):  # weights of both infinities have no mean
+            found = (
+                Spread(0, 0, 0) if len(w) == 0 else Spread(w.min(), w.mean(dtype=float), w.max())
+            )
         _spreads[graph] = found
     if math.isnan(found.low):
         raise GraphError(f"{algorithm} needs weights that are numbers, but one is not-a-number.")
+    for one in (found.low, found.high):
+        if finite and math.isinf(one):
+            raise GraphError(f"{algorithm} takes no infinite weights, but one is {one}.")
     return found
 
 
-def positive_spread(graph: Graph, algorithm: str) -> Spread:
-    """The spread of the weights, none of which may be negative."""
-    found = spread_of_weights(graph, algorithm)
+def positive_spread(graph: Graph, algorithm: str, *, finite: bool = False) -> Spread:
+    """The spread of the weights, none of which may be negative; as `spread_of_weights`."""
+    found = spread_of_weights(graph, algorithm, finite=finite)
     if found.low < 0:
         raise GraphError(f"{algorithm} takes no negative weights, but one is {found.low}.")
     return found

@@ -35,7 +35,8 @@ from evener.engine.run import run
 from evener.engine.side_by_side import side_by_side
 from evener.errors import GraphError
 from evener.graph.copies import copies_of
-from evener.graph.csr import Graph
+from evener.graph.csr import Graph, require_graph
+from evener.graph.generate.common import seed_of
 from evener.programs import Field, Param, Program, functor
 from evener.programs.stages import advance, backwards, compute, filter, gather, repeat
 
@@ -207,7 +208,7 @@ def betweenness(
         Whether to divide by the number of ordered pairs of other vertices, so that scores are from
         0 to 1.
     seed
-        Of the random choice of sources.
+        Of the random choice of sources: a whole number of at least 0.
     device, **options
         Where and how to run, as in `evener.run`.
 
@@ -223,6 +224,7 @@ def betweenness(
     >>> betweenness(ev.generate.path(4), normalized=False, device="python").score.tolist()
     [0.0, 2.0, 2.0, 0.0]
     """
+    require_graph(graph)
     chosen = _choose(graph, sources, seed)
     general, of_sources = _scales(graph, None if sources is None else len(chosen), normalized)
     program = DirectedBetweenness if graph.directed else Betweenness
@@ -240,7 +242,7 @@ def betweenness(
 
 def _choose(graph: Graph, sources: Any, seed: int) -> np.ndarray:
     """Indices of the sources."""
-    n = graph.num_vertices
+    n, seed = graph.num_vertices, seed_of(seed, low=0)
     if sources is None:
         return np.arange(n)
     if isinstance(sources, int | np.integer) and not isinstance(sources, bool):

@@ -23,7 +23,7 @@ from evener.algorithms.arguments import Label, SomeLabels, one_vertex, whole
 from evener.algorithms.outcome import only
 from evener.device import atomic
 from evener.engine.run import run
-from evener.graph.csr import Graph
+from evener.graph.csr import Graph, require_graph
 from evener.programs import VERTEX, Field, Param, Program, Scalar, Vertex, functor
 from evener.programs.stages import advance, reduce, repeat
 
@@ -119,6 +119,7 @@ def bfs(
     >>> bfs(g, 0, device="python").depth.tolist()
     [0, 1, 2, 2, -1]
     """
+    require_graph(graph)
     if target is None and cutoff is None:
         return run(BFS, graph, source=source, device=device, **options)
     limit = UNREACHED if cutoff is None else min(whole(cutoff, "cutoff"), UNREACHED)

@@ -100,8 +100,8 @@ def circuit(
     Parameters
     ----------
     graph
-        A graph whose weights are conductances, none negative; each is seen by the arc's target,
-        so an ordinary circuit is an undirected graph.
+        A graph whose weights are conductances, none negative or infinite; each is seen by
+        the arc's target, so an ordinary circuit is an undirected graph.
     fixed
         The nodes that are held and their potentials, as a dict of labels.
     initial
@@ -128,7 +128,7 @@ def circuit(
     >>> circuit(g, {0: 0.0, 2: 8.0}, device="python").potential.tolist()
     [0.0, 6.0, 8.0]
     """
-    positive_spread(graph, "circuit")
+    positive_spread(graph, "circuit", finite=True)
     if not isinstance(fixed, Mapping):
         raise GraphError(f"fixed is {fixed!r}; it must be a dict of labels and potentials.")
     start = values_of_vertices(graph, initial, "initial", 0.0)

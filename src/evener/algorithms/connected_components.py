@@ -31,7 +31,7 @@ from evener.algorithms.outcome import only
 from evener.device import atomic
 from evener.engine.lazy import Counting
 from evener.engine.run import run
-from evener.graph.csr import Graph
+from evener.graph.csr import Graph, require_graph
 from evener.programs import VERTEX, Field, Program, Scalar, functor
 from evener.programs.stages import compute, edges, reduce, repeat
 
@@ -142,6 +142,7 @@ def connected_components(graph: Graph, *, device: str = "auto", **options: Any) 
     >>> r.component.tolist(), r.count
     ([0, 1, 1, 3, 3], 3)
     """
+    require_graph(graph)
     program = DirectedComponents if graph.directed else Components
     result = run(program, graph, device=device, **options)
 

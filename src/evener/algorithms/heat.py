@@ -95,7 +95,7 @@ def heat(
     Parameters
     ----------
     graph
-        A graph whose weights are rates of heat flow, none negative.
+        A graph whose weights are rates of heat flow, none negative or infinite.
     initial
         The temperatures to start from: a number, a dict of labels (all others 0) or an array.
     step
@@ -122,7 +122,7 @@ def heat(
     >>> heat(g, {0: 9.0}, device="python").temperature.round(3).tolist()
     [3.0, 3.0, 3.0]
     """
-    positive_spread(graph, "heat")
+    positive_spread(graph, "heat", finite=True)
     largest = float(sums_of_in_weights(graph).max(initial=0))
     length = 0.5 / max(largest, 1e-300) if step == "auto" else number(step, "step", 0)
     if length * largest > 1:

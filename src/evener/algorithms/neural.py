@@ -95,7 +95,7 @@ def neural(
     Parameters
     ----------
     graph
-        A graph with weights of any sign.
+        A graph with weights of any sign, none infinite.
     initial
         The activations to start from: a number, a dict of labels (all others 0) or an array. Where
         all are 0 they stay so.
@@ -120,7 +120,7 @@ def neural(
     >>> neural(g, device="python").activation.round(3).tolist()
     [1.0, 0.462, -0.728]
     """
-    spread_of_weights(graph, "neural")
+    spread_of_weights(graph, "neural", finite=True)
     limit = whole(max_iterations, "max_iterations")
     start = values_of_vertices(graph, initial, "initial", 0.0)
     result = run(

@@ -32,7 +32,7 @@ from evener.algorithms.arguments import (
 from evener.algorithms.outcome import note_convergence, only
 from evener.engine.run import run
 from evener.errors import GraphError
-from evener.graph.csr import Graph
+from evener.graph.csr import Graph, require_graph
 from evener.programs import Field, Param, Program, Scalar, functor
 from evener.programs.stages import compute, gather, reduce, repeat
 
@@ -262,7 +262,7 @@ def pagerank(
         How likely a jump goes to each vertex: a dict of labels (all others 0) or an array, in any
         scale; by default all alike. The rank of vertices without out-arcs is spread likewise.
     weighted
-        Whether an arc is followed as often as its weight says.
+        Whether an arc is followed as often as its weight says; none may be negative or infinite.
     dtype
         float64 or float32.
     device, **options
@@ -281,6 +281,7 @@ def pagerank(
     >>> pagerank(g, device="python").rank.round(3).tolist()
     [0.464, 0.05, 0.486]
     """
+    require_graph(graph)
     parameters: dict[str, Any] = {
         "damping": number(damping, "damping", 0, 1),
         "tol": number(tol, "tol", 0),
@@ -294,7 +295,7 @@ def pagerank(
         raise GraphError(f"dtype is {dtype!r}; pagerank takes float32 or float64.")
     program: type[Program] = PageRank
     if weighted:
-        positive_spread(graph, "pagerank with weighted=True")
+        positive_spread(graph, "pagerank with weighted=True", finite=True)
         program = WeightedPageRank
     elif personalization is not None:
         program = PersonalPageRank

@@ -20,6 +20,7 @@ from evener.bench.findings import Finding, components, depths, near_top
 from evener.errors import EvenerError, GraphError
 from evener.graph import files, generate
 from evener.graph.csr import Graph
+from evener.graph.generate.common import seed_of
 from evener.graph.generate.weights import weight_range, weighted
 
 ITERATIONS = 20  # of PageRank
@@ -214,10 +215,10 @@ def choose_sources(graph: Graph, count: int, seed: int) -> list[int]:
     >>> sorted(choose_sources(Graph.from_edges([0, 2, 3], [1, 3, 4], directed=False), 3, 1))
     [2, 3, 4]
     """
+    rng = np.random.default_rng(seed_of(seed, low=0))
     found = algorithms.connected_components(graph, device="cpu").component
     largest = np.bincount(found).argmax()
     candidates = np.flatnonzero((found == largest) & (graph.degrees > 0))
-    rng = np.random.default_rng(seed)
     return rng.permutation(candidates)[:count].tolist()  # the first do not depend on how many
 
 

@@ -25,6 +25,7 @@ from evener.device import num_threads
 from evener.engine.run import choose_devices
 from evener.errors import EvenerError
 from evener.graph.csr import Graph
+from evener.graph.generate.common import seed_of
 
 
 class Options(NamedTuple):
@@ -61,6 +62,7 @@ def run_matrix(options: Options, say: Callable[[str], None] = lambda line: None)
     for name in ("trials", "sources"):
         if getattr(options, name) < 1:
             raise EvenerError(f"{name} is {getattr(options, name)}; it must be at least 1.")
+    seed_of(options.seed, low=0)  # now, not after a graph is made
     threads = [_threads_of(device) for device in options.devices]
     results = preamble("algorithms", options.seed)
     if options.peers:

@@ -1,15 +1,18 @@
-"""``evener devices``: what there is to compute on, and what this version does with it."""
+"""``evener devices``: what there is to compute on, and what of it programs run on."""
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evener.cli.output import print_json, print_table
 from evener.cli.parser import add_json, new_command
 
-_TODAY = "This version builds graphs and runs programs on the CPU; it uses no GPU."
+if TYPE_CHECKING:
+    from evener.device.probe import DeviceInfo
+
+_ONLY_CPU = "Programs run on the CPU."
 
 
 def add_command(commands: Any) -> None:
@@ -24,12 +27,10 @@ def add_command(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Print a row for each device."""
     from evener.device.limits import format_bytes
-    from evener.device.probe import list_devices, why_no_cuda
+    from evener.device.probe import list_devices
 
     devices = list_devices()
-    notes = [_TODAY]
-    if not any(device.kind == "cuda" for device in devices):
-        notes.insert(0, why_no_cuda() or "")
+    notes = _where_programs_run(devices)
     if arguments.json:
         print_json({"devices": [dataclasses.asdict(device) for device in devices], "notes": notes})
         return
@@ -43,3 +44,27 @@ def run(arguments: argparse.Namespace) -> None:
     print_table(("device", "cores", "memory", "what", "used for"), rows)
     for note in notes:
         print(note)
+
+
+def _where_programs_run(devices: list[DeviceInfo]) -> list[str]:
+    """Which devices programs run on here, and why a GPU is not among them."""
+    from evener.device.cuda import why_not
+    from evener.device.probe import why_no_cuda
+
+    gpus = [device for device in devices if device.kind == "cuda"]
+    if not gpus:
+        reason = why_no_cuda()
+        return [_ONLY_CPU] if reason is None else [reason, _ONLY_CPU]
+    names = [device.name for device in gpus if device.available]
+    if not names:
+        return ["No GPU answers.", _ONLY_CPU]
+    missing = why_not()
+    if missing is not None:
+        return [f"No GPU is used: {missing}", _ONLY_CPU]
+    every = "+".join(names)
+    if len(names) == 1:
+        return [f"Programs run on the CPU, on the GPU and on both: cpu, {every}, cpu+{every}."]
+    return [
+        "Programs run on the CPU, on one GPU or several, and on all together: "
+        f"cpu, {names[0]}, {every}, cpu+{every}."
+    ]

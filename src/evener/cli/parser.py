@@ -63,8 +63,9 @@ def build_parser() -> Parser:
 
     parser = Parser(
         prog="evener",
-        description="Graph analytics on every processor there is. This version runs "
-        "algorithms on the CPU, and makes, reads, checks and converts graphs.",
+        description="Graph analytics on every processor there is: runs algorithms on CPUs, on GPUs "
+        "and on both\ntogether, and makes, reads, checks and converts graphs. evener devices lists "
+        "what is here.",
         epilog=_EXAMPLE,
     )
     parser.add_argument("--version", action="version", version=f"evener {evener_version()}")

@@ -25,11 +25,19 @@ _ENGINE = {
         "D",
         "auto (default), python, cpu, cpu:4, cuda, or a set: cpu+cpu, cpu+cuda",
     ),
-    "partition": ("P", "how a set divides the vertices: random, static, high, low, metis, …"),
+    "partition": (
+        "P",
+        "how a set divides the vertices: auto (default), random, static, contiguous, metis, "
+        "biased, high, low",
+    ),
     "memory_limit": ("L", "the most a run may take: 4GiB, or by device: cpu=4GiB,cuda:0=2GiB"),
-    "exchange": ("X", "how parts tell each other of changes: refined"),
+    "exchange": ("X", "what parts tell each other: refined (default), maximal_subset, all"),
     "direction": ("WAY", "push along out-edges, pull along in-edges, or auto (default)"),
-    "schedule": ("S", "how edges are dealt out to threads: auto"),
+    "schedule": (
+        "S",
+        "how a GPU deals edges out to threads: auto (default), dynamic, thread_mapped, "
+        "virtual_warp, virtual_warp:W (W = 2, 4, 8, 16 or 32), warp_segmentation, merge_path",
+    ),
 }
 
 _OF_SETS = ("device", "partition", "exchange", "memory_limit")

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 from evener import algorithms
 from evener.cli.generate import plain_sentence, read_docstring
@@ -65,7 +65,7 @@ def _of_program(text: str) -> Target:
     place, _, name = text.rpartition(":")
     module = _load_module(place)
     program = getattr(module, name, None)
-    if not (isinstance(program, type) and issubclass(program, Program)) or program is Program:
+    if not _is_program(program):
         raise ProgramError(f"{place} has no program {name!r}; it has {_programs_in(module)}.")
     summary = (inspect.getdoc(program) or f"the program {name}").splitlines()[0]
 
@@ -77,12 +77,13 @@ def _of_program(text: str) -> Target:
     return Target(name, plain_sentence(summary), options_of_program(program), call)
 
 
+def _is_program(value: Any) -> TypeGuard[type[Program]]:
+    """Whether a value is a program, not only a base of programs."""
+    return isinstance(value, type) and issubclass(value, Program) and hasattr(value, "declaration")
+
+
 def _programs_in(module: ModuleType) -> str:
-    found = [
-        name
-        for name, value in vars(module).items()
-        if isinstance(value, type) and issubclass(value, Program) and value is not Program
-    ]
+    found = [name for name, value in vars(module).items() if _is_program(value)]
     return ", ".join(found) or "none"
 
 

@@ -23,6 +23,7 @@ class Columns(MutableMapping[str, np.ndarray]):
 
     def __init__(self, given: Mapping[str, Any]):
         self._values: dict[str, np.ndarray | Callable[[], np.ndarray]] = dict(given)
+        self._copies: dict[str, np.ndarray] = {}  # on the host, of arrays that are elsewhere
         self._lock = threading.RLock()
 
     def __getitem__(self, name: str) -> np.ndarray:
@@ -36,15 +37,27 @@ class Columns(MutableMapping[str, np.ndarray]):
 
     def __setitem__(self, name: str, value: Any) -> None:
         self._values[name] = value
+        self._copies.pop(name, None)
 
     def __delitem__(self, name: str) -> None:
         del self._values[name]
+        self._copies.pop(name, None)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)
 
     def __len__(self) -> int:
         return len(self._values)
+
+    def on_host(self, name: str) -> np.ndarray:
+        """An array in the host's memory; one of a GPU, which has ``get``, is copied once."""
+        array = self[name]
+        if not hasattr(array, "get"):
+            return array
+        with self._lock:
+            if name not in self._copies:
+                self._copies[name] = array.get()
+            return self._copies[name]
 
     def maker(self, name: str) -> Any:
         """What makes an array when it is asked for, or the array if that has happened."""

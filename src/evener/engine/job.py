@@ -55,6 +55,8 @@ def set_up(
     """
     if not (isinstance(program, type) and issubclass(program, Program)):
         raise ProgramError(f"run takes a subclass of Program, not {program!r}.")
+    if not hasattr(program, "declaration"):
+        raise ProgramError(f"{program.__name__} is only a base of programs; run a subclass of it.")
     d = program.declaration
     if d.uses_weights and graph._weights is None:
         raise GraphError(f"{d.name} needs weights, but the graph has none.")
@@ -137,11 +139,23 @@ def _frontier(d: Declaration, graph: Graph, returned: Any) -> np.ndarray | None:
     """The set that ``start`` returned, in ascending order."""
     if returned is None:
         return None
-    flat = [np.atleast_1d(np.asarray(part, dtype=np.int64)) for part in _parts(returned)]
-    found = np.unique(np.concatenate(flat)) if flat else np.empty(0, np.int64)
+    try:
+        flat = [np.atleast_1d(np.asarray(part, dtype=np.int64)) for part in _parts(returned)]
+        found = np.unique(np.concatenate(flat)) if flat else np.empty(0, np.int64)
+    except (TypeError, ValueError, OverflowError):
+        raise ProgramError(
+            f"{d.name}.start returns {_shown(returned)}; it must return the indices of the first "
+            "frontier's vertices, or None for all."
+        ) from None
     if len(found) and (found[0] < 0 or found[-1] >= graph.num_vertices):
         raise ProgramError(f"{d.name}.start returns a frontier with a vertex out of range.")
     return found
+
+
+def _shown(returned: Any) -> str:
+    """A value in a message: short, and on one line."""
+    text = " ".join(repr(returned).split())
+    return text if len(text) <= 40 else f"a {type(returned).__name__}"
 
 
 def _parts(returned: Any) -> list[Any]:

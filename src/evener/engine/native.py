@@ -27,6 +27,7 @@ from evener.engine.rooms import (
     room,
     waiting_rooms,
 )
+from evener.engine.trace import MOST_ROWS
 from evener.errors import DeviceError, MemoryBudgetError
 from evener.graph.csr import Graph
 from evener.operators.frontier import ALL, BUFFER, EDGES, FORM, INFO_WORDS, SIZE
@@ -34,7 +35,7 @@ from evener.operators.gather import num_chunks
 from evener.programs.fields import neutral
 from evener.programs.stages import Backwards, Gather, Repeat, walk
 
-TRACE_ROWS = 1 << 14
+TRACE_ROWS = MOST_ROWS
 OFFERED = ("weight", "id", "degree", "superstep", "num_vertices", "changed")
 
 

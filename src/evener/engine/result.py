@@ -10,9 +10,10 @@ import numpy as np
 
 from evener.engine.columns import Columns
 from evener.engine.job import Job
-from evener.engine.trace import Trace
+from evener.engine.trace import MOST_ROWS, Trace
 from evener.errors import EvenerError, GraphError, ProgramError
 from evener.graph.csr import Graph
+from evener.graph.generate.common import whole
 from evener.programs.fields import VERTEX, Field
 from evener.programs.program import Declaration
 
@@ -28,7 +29,8 @@ class Result:
 
     ``r[label]`` is the value of the first field that the program declares, at one vertex or, for
     several labels, an array of them. Arrays that hold vertices hold indices; ``r[label]``,
-    `path_to` and the frames give labels.
+    `path_to` and the frames give labels. Arrays that stay on a GPU (``device_arrays=True``) are
+    copied for all of these and for `to_numpy`, once each.
 
     An algorithm that finds more than that adds it with ``_attach(count=3)``, and replaces or
     adds a field with ``_set_field``. Their names begin with an underscore, as no field's can.
@@ -40,7 +42,7 @@ class Result:
     stats
         Device, seconds of setting up, compiling and running, supersteps, edges visited.
     trace
-        A row for each superstep: `evener.engine.trace.Trace`.
+        A row for each superstep, with exceptions that `evener.engine.trace.Trace` lists.
 
     Examples
     --------
@@ -134,7 +136,7 @@ class Result:
     def __getitem__(self, label: Any) -> Any:
         name = self._first()
         index = self.graph.index_of(label)
-        values = self._fields[name][index]
+        values = self._fields.on_host(name)[index]
         if name in self._holds_vertices:
             labels, absent = self._labels_of(np.atleast_1d(values))
             named = [
@@ -160,7 +162,7 @@ class Result:
             raise GraphError("path_to takes one vertex; call it for each.")
         if not self._is_reached(v):
             raise GraphError(f"vertex {label!r} was not reached, so no path leads to it.")
-        parent, path = self._fields["parent"], [v]
+        parent, path = self._fields.on_host("parent"), [v]
         while 0 <= (above := int(parent[path[-1]])) != path[-1]:
             path.append(above)
             if len(path) > len(parent):
@@ -170,8 +172,9 @@ class Result:
     def _is_reached(self, v: int) -> bool:
         """Whether a vertex has a parent, or like a source a value in the first field."""
         first = self._first()
-        untouched = self._untouched.get(first)
-        return bool(self._fields["parent"][v] >= 0 or self._fields[first][v] != untouched)
+        if self._fields.on_host("parent")[v] >= 0:
+            return True
+        return bool(self._fields.on_host(first)[v] != self._untouched.get(first))
 
     # ---- tables ---------------------------------------------------------------------------
 
@@ -185,7 +188,7 @@ class Result:
         >>> arrays["depth"].tolist(), arrays["parent"].tolist()
         ([0, 1, 2], [-1, 0, 1])
         """
-        return dict(self._fields)
+        return {name: self._fields.on_host(name) for name in self._fields}
 
     def to_polars(self) -> polars.DataFrame:
         """A frame with the labels as column ``vertex``, then the fields; no vertex is null.
@@ -214,7 +217,7 @@ class Result:
         except ImportError:
             raise EvenerError("to_pandas needs pandas; install it: pip install pandas.") from None
         columns: dict[str, Any] = {"vertex": self.graph.labels}
-        for name, array in self._fields.items():
+        for name, array in self.to_numpy().items():
             columns[name] = array
             if name in self._holds_vertices:
                 labels, absent = self._labels_of(array)
@@ -239,16 +242,16 @@ class Result:
         name = self._first() if by is None else by
         if name not in self._fields:
             raise ProgramError(f"the result has no {name!r}; it has {', '.join(self._fields)}.")
-        values = self._fields[name]
+        values = self._fields.on_host(name)
         last = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), bool)
         ascending = np.lexsort((-np.arange(len(values)), values, ~last))
-        return self._frame(ascending[::-1][: max(int(k), 0)])
+        return self._frame(ascending[::-1][: whole("k", k)])
 
     def _frame(self, chosen: np.ndarray) -> polars.DataFrame:
         import polars
 
         columns = [_series("vertex", *self._labels_of(chosen))]
-        for name, array in self._fields.items():
+        for name, array in self.to_numpy().items():
             if name in self._holds_vertices:
                 columns.append(_series(name, *self._labels_of(array[chosen])))
             else:
@@ -289,7 +292,11 @@ class Result:
     def _counts(self) -> list[str]:
         lines = []
         if "supersteps" in self.stats:
-            lines.append(f"Supersteps: {self.stats['supersteps']:,}.")
+            supersteps = self.stats["supersteps"]
+            lines.append(f"Supersteps: {supersteps:,}.")
+            # Rows are made when somebody looks at them: shorter runs are not asked for theirs.
+            if supersteps > MOST_ROWS and len(self.trace) == MOST_ROWS:
+                lines.append(f"The trace has only the first {MOST_ROWS:,} rows.")
         if "edges" in self.stats:
             lines.append(f"Edges visited: {self.stats['edges']:,}.")
         for what in ("setup", "compile", "run"):

@@ -20,7 +20,7 @@ from evener.engine.partitioners import parse_partitioner
 from evener.engine.preallocate import parse_preallocate
 from evener.engine.result import Result
 from evener.errors import DeviceError, EvenerError, MemoryBudgetError
-from evener.graph.csr import Graph
+from evener.graph.csr import Graph, require_graph
 from evener.operators.policies import Policy, policy_of
 from evener.programs.program import Program
 
@@ -103,6 +103,7 @@ def run(
     >>> run(BFS, generate.path(4), source=0, device="python").depth.tolist()
     [0, 1, 2, 3]
     """
+    require_graph(graph)
     preallocation = parse_preallocate(preallocate)
     if direction not in DIRECTIONS:
         allowed = ", ".join(map(repr, DIRECTIONS))

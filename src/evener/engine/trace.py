@@ -13,11 +13,16 @@ if TYPE_CHECKING:
     import numpy as np
     import polars
 
+MOST_ROWS = 1 << 14  # that compiled kernels keep: their tables are made beforehand
+
 
 class Trace(Sequence[dict[str, Any]]):
     """What happened in each superstep: frontier, edges visited, direction, seconds.
 
-    Rows of a device set tell more, see `row_of_parts`.
+    Rows of a device set tell more, see `row_of_parts`. Stages outside of a `repeat` have no row,
+    and a loop in the order of `nearest` that is compiled into one piece (fused) has a single one,
+    so there may be fewer rows than ``stats["supersteps"]``. Of a long run, compiled devices keep
+    the first 16,384 rows; `Result.explain` says where that is so.
 
     Examples
     --------

@@ -441,6 +441,24 @@ class Graph:
         return _unpickle, (*plain, self.directed, self._labels)
 
 
+def require_graph(given: Any) -> None:
+    """Raise GraphError, which tells how to make one, unless this is a `Graph`.
+
+    Examples
+    --------
+    >>> from evener.graph.csr import require_graph
+    >>> require_graph("roads.gr")
+    Traceback (most recent call last):
+    evener.errors.GraphError: the graph is of type str; it must be a Graph, made by evener.load, ...
+    """
+    if not isinstance(given, Graph):
+        raise GraphError(
+            f"the graph is of type {type(given).__name__}; it must be a Graph, made by "
+            "evener.load, evener.generate, or Graph.from_edges, from_networkx, from_scipy or "
+            "from_frame."
+        )
+
+
 def _unpickle(
     indptr: np.ndarray,
     indices: np.ndarray,

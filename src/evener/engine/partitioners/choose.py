@@ -12,6 +12,7 @@ import numpy as np
 from evener.engine.partitioners import neighbours, plain
 from evener.errors import EvenerError, ProgramError
 from evener.graph.csr import Graph
+from evener.graph.generate.common import seed_of
 
 FACTOR = 0.5  # of `biased`: as much bias as chance
 
@@ -125,7 +126,7 @@ def parse_partitioner(how: Any, k: int | None = None, seed: int = 0) -> Partitio
         raise EvenerError(
             f"there is no partitioner {how!r}; there are {known} and functions (graph, shares)."
         )
-    found = Partitioner(name, seed=seed)
+    found = Partitioner(name, seed=seed_of(seed))
     for option in filter(None, options.split(",")):
         key, _, value = option.partition("=")
         found = found._replace(**{key: _option(how, name, key, value)})

@@ -70,11 +70,22 @@ def flag(name: str, value: Any) -> bool:
     raise GraphError(f"{name} is {value!r}; it must be True or False.")
 
 
-def seed_of(value: Any) -> int:
-    """Check a seed: any whole number."""
-    if is_whole(value):
+def seed_of(value: Any, low: int | None = None) -> int:
+    """Check a seed: any whole number, or one of at least ``low``; NumPy takes none below 0.
+
+    Examples
+    --------
+    >>> from evener.graph.generate.common import seed_of
+    >>> seed_of(-1)
+    -1
+    >>> seed_of(-1, low=0)
+    Traceback (most recent call last):
+    evener.errors.GraphError: seed is -1; it must be a whole number of at least 0.
+    """
+    if is_whole(value) and (low is None or int(value) >= low):
         return int(value)
-    raise GraphError(f"seed is {value!r}; it must be a whole number.")
+    bound = "" if low is None else f" of at least {low}"
+    raise GraphError(f"seed is {value!r}; it must be a whole number{bound}.")
 
 
 def require_rows(
