@@ -88,7 +88,6 @@ QUICK = [BFS, SSSP, PageRank, Components]  # betweenness takes as long to compil
 # And these every stage and loop that no algorithm has.
 STAGES = [OverEdges, Bounded, Spread]
 MORE_STAGES = [Everything, EdgesThroughout, Nested, Gathered, Around, *programs()]
-LONG = [DirectedBetweenness]  # takes long, and differs from its like in one direction of edges
 NAMED = [name for name in SCHEDULES if ":" not in name and name != "dynamic"]
 
 
@@ -109,9 +108,7 @@ def test_no_program_is_forgotten():
     assert found - {Program} == set(CASES)
 
 
-@pytest.mark.parametrize(
-    "program", [p for p in (*CASES, *STAGES) if p not in LONG], ids=lambda p: p.__name__
-)
+@pytest.mark.parametrize("program", [*CASES, *STAGES, *MORE_STAGES], ids=lambda p: p.__name__)
 def test_every_program(program):
     text = ptx(program)
     assert "barrier" in text or "bar.sync" in text

@@ -140,7 +140,11 @@ def test_a_slower_placement_that_fits_is_chosen(kron):
 def test_all_partitioners_are_planned(kron):
     found = plan(kron, TWO, SEARCH, calibration=Given(cpu=1e6))
     assert [one.partitioner for one in found if one.partitioner != "metis"] == [None, *BY_VERTEX]
-    json.dumps([as_dict(one) for one in found])
+    told = json.loads(json.dumps([as_dict(one) for one in found]))
+    for one in told:
+        assert (one["parts"] is None) == (len(one["devices"]) == 1)
+        if one["parts"] is not None:
+            assert sum(one["parts"]["vertices"]) == kron.num_vertices
 
 
 # ---- what parts cost ------------------------------------------------------------------------

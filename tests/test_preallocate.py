@@ -36,9 +36,19 @@ def test_what_does_not_fit_ends_the_run(device, nothing_remembered):
         with pytest.raises(MemoryBudgetError, match=f"{message} for {int(given)}; give it a larg"):
             run(Repeats, GRAPH, device=device, times=4, preallocate=given)
     want = run(Repeats, GRAPH, device="python", times=4)
-    for given in (4, "auto", False):
+    for given in (4, "auto", False, True):  # the last has what those before it needed
         have = run(Repeats, GRAPH, device=device, times=4, preallocate=given)
         np.testing.assert_array_equal(have.visits, want.visits)
+    with pytest.raises(MemoryBudgetError, match=f"{message} for 4"):
+        run(Repeats, GRAPH, device=device, times=6, preallocate=True)
+
+
+def test_parts_tell_what_they_recorded():
+    few, many = (
+        sum(run(Repeats, GRAPH, device="cpu:1+cpu:1", times=times).stats["memory"])
+        for times in (1, 50)
+    )
+    assert many - few == 49 * GRAPH.num_vertices * GRAPH.indices.itemsize
 
 
 def test_programs_that_record_nothing_take_any():

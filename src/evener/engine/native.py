@@ -23,6 +23,7 @@ from evener.engine.rooms import (
     bucket_rooms,
     edge_rooms,
     joined,
+    most_recorded,
     record_rooms,
     room,
     waiting_rooms,
@@ -75,6 +76,7 @@ def execute(job: Job, threads: int, direction: str = "auto") -> None:
             "into memory; limit its supersteps, or use a smaller graph."
         )
     _collect(job, arguments, threads, time.perf_counter() - started)
+    job.preallocation.remember(job, job.graph.num_vertices, most_recorded(scratch[_RECORD]))
     _kept[job.graph] = _scratch_key(job, plan, threads), scratch
 
 
@@ -162,6 +164,8 @@ def _given(job: Job, plan: _Plan) -> tuple[Any, ...]:
         tuple(job.params.values()),
     )
 
+
+_RECORD = 8  # its place among what a kernel works with
 
 # What the last run on a graph worked with, for the next run of the same program: memory that was
 # given back is dear to touch again (a tenth of a search on R-MAT scale 18, on a virtual machine).

@@ -30,6 +30,7 @@ from evener.engine.rooms import (
     bucket_rooms,
     edge_rooms,
     joined,
+    most_recorded,
     record_rooms,
     room,
     waiting_rooms,
@@ -408,6 +409,9 @@ class _Run:
         for name, found in zip(self.d.scalars, arguments[0][6][1:], strict=True):
             job.scalars[name] = found[0]
         traces, rows = [a[14] for a in arguments], [a[15][-1] for a in arguments]
+        recorded = {p: most_recorded(self.scratch["record", p]) for p in self.local}
+        for p, most in recorded.items():
+            job.preallocation.remember(job, self.parts.parts[p].owned, most)
         taken = int(traces[0][0, 0])
         sent, useful, whole_bytes = (int(part.sum()) for part in self.traffic)
         job.stats.update(
@@ -416,7 +420,7 @@ class _Run:
             owned=[part.owned for part in self.parts.parts],
             ghosts=[part.held - part.owned for part in self.parts.parts],
             bytes_sent=sent, bytes_useful=useful, bytes_of_all=whole_bytes,
-            memory=self._memory(),
+            memory=self._memory(recorded),
         )  # fmt: skip
         kept = min(taken, TRACE_ROWS)
         cut = [trace[1 : kept + 1].copy() for trace in traces]
@@ -430,7 +434,7 @@ class _Run:
         while len(self.parts.kept) > _KEPT:
             self.parts.kept.pop(next(iter(self.parts.kept)), None)
 
-    def _memory(self) -> list[int]:
+    def _memory(self, recorded: dict[int, int]) -> list[int]:
         """Bytes that each part took: lists and tables, fields, what was written of the rooms."""
         k = len(self.threads)
         found = []
@@ -442,7 +446,9 @@ class _Run:
             ghosts = int(self.parts.ghosts[p, k] - self.parts.ghosts[p, 0])
             tables = ghosts * (self.parts.home.itemsize + sum(old.itemsize for old in self.olds))
             united = sum(old.nbytes for old in self.united) // k
-            fronts = part.owned * (2 * part.out[1].itemsize + 1) + ghosts * part.out[1].itemsize
+            ids = part.out[1].itemsize
+            fronts = part.owned * (2 * ids + 1) + ghosts * ids
+            fronts += recorded.get(p, 0) * (ids + (8 if self.kernel.has_edges else 0))
             found.append(self.parts.nbytes[p] + fields + tables + united + fronts)
         return found
 

@@ -55,6 +55,7 @@ class Placement(NamedTuple):
     compute_seconds: float
     communication_seconds: float
     mapped: bool = False  # the edges are in the host's memory, which the GPU reads
+    parts: PartitionStats | None = None
 
     @property
     def seconds(self) -> float:
@@ -224,6 +225,7 @@ class _Model:
         return Placement(
             tuple(self.names), name, float(found.edge_shares[self.cpu]), smallest, found.beta,
             found.beta_aggregated, tuple(self.memory(found)), tuple(self.allowed), spent, sent,
+            parts=found,
         )  # fmt: skip
 
     def rates(self) -> np.ndarray:
@@ -360,6 +362,7 @@ def as_dict(one: Placement) -> dict[str, Any]:
         "memory_bytes": list(one.memory),
         "allowed_bytes": list(one.allowed),
         "fits": one.fits,
+        "parts": None if one.parts is None else one.parts.as_dict(),
         "seconds": one.seconds,
         "compute_seconds": one.compute_seconds,
         "communication_seconds": one.communication_seconds,

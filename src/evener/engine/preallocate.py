@@ -46,8 +46,14 @@ class Preallocation(NamedTuple):
         if self.fixed:
             raise self.too_small(job, needed / max(1, vertices))
         room = max(2 * room, needed)
-        _factors[_key(job)] = max(_factors.get(_key(job), 0.0), room / max(1, vertices))
+        self.remember(job, vertices, room)
         return room
+
+    def remember(self, job: Job, vertices: int, needed: int) -> None:
+        """Keep how much a part of so many vertices needed, if no other run needed more."""
+        if needed <= vertices:  # as one that nobody knows begins with
+            return
+        _factors[_key(job)] = max(_factors.get(_key(job), 0.0), needed / max(1, vertices))
 
     def too_small(self, job: Job, needed: float | None = None) -> MemoryBudgetError:
         """The error of a run that records more than it was given room for."""

@@ -58,6 +58,13 @@ def record_rooms(
             length //= 2
 
 
+def most_recorded(record: Arrays) -> int:
+    """How much a run recorded at one time; forgotten then."""
+    bounds = record[1]
+    found, bounds[-1] = int(bounds[-1]), 0
+    return found
+
+
 def edge_rooms(m: int, ids: np.dtype, threads: int, has_edges: bool) -> tuple:
     """Three frontiers of edges, and the buffers of the threads."""
     if not has_edges:

@@ -12,7 +12,10 @@ from evener.operators.frontier import EDGES, FORM, QUEUE, SIZE, member, to_queue
 
 
 class Record(NamedTuple):
-    """What a repeat kept: superstep i holds ``queue[bounds[i]:bounds[i + 1]]``."""
+    """What a repeat kept: superstep i holds ``queue[bounds[i]:bounds[i + 1]]``.
+
+    The last of the bounds is the most that was kept at one time in a run.
+    """
 
     queue: np.ndarray  # vertices, or the sources of edges
     bounds: np.ndarray
@@ -23,7 +26,7 @@ class Record(NamedTuple):
 @compiled(allocates=False)
 def has_room(record, recorded, size):
     """Whether another frontier of this size can be kept."""
-    return recorded + 2 <= len(record.bounds) and record.bounds[recorded] + size <= len(
+    return recorded + 3 <= len(record.bounds) and record.bounds[recorded] + size <= len(
         record.queue
     )
 
@@ -61,6 +64,8 @@ def _close(team, record, recorded, end, on_edges):
     if team.thread == 0:
         record.bounds[recorded + 1] = end
         record.on_edges[recorded] = on_edges
+        most = len(record.bounds) - 1
+        record.bounds[most] = max(record.bounds[most], end)
     barrier(team.sync, team.threads)
     return recorded + 1
 
