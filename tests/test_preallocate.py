@@ -43,6 +43,14 @@ def test_what_does_not_fit_ends_the_run(device, nothing_remembered):
         run(Repeats, GRAPH, device=device, times=6, preallocate=True)
 
 
+@pytest.mark.parametrize("device", ["cpu:2", "cpu:1+cpu:1"])
+def test_records_stay_within_a_limit(device):
+    run(Repeats, GRAPH, device=device, times=20, memory_limit="100kB")
+    with pytest.raises(MemoryBudgetError, match=r"recorded frontiers than memory_limit allows"):
+        run(Repeats, GRAPH, device=device, times=2000, memory_limit="100kB")
+    assert run(Repeats, GRAPH, device=device, times=2000).visits.min() == 2000
+
+
 def test_parts_tell_what_they_recorded():
     few, many = (
         sum(run(Repeats, GRAPH, device="cpu:1+cpu:1", times=times).stats["memory"])

@@ -35,6 +35,7 @@ class Job:
     trace: list[dict[str, Any]] = field(default_factory=list)
     make_trace: Callable[[], list[dict[str, Any]]] | None = None  # instead, when somebody looks
     preallocation: Preallocation = AS_NEEDED
+    left: list[int | None] = field(default_factory=list)  # bytes for records, where limits say so
 
     @property
     def declaration(self) -> Declaration:

@@ -168,12 +168,14 @@ def parse_limits(given: Any, devices: Sequence[str]) -> list[int | None]:
 
 def require_within(
     name: str, needed: Sequence[int], limits: Sequence[int | None], devices: Sequence[str]
-) -> None:
-    """Refuse a run that needs more on a device than it may have.
+) -> list[int | None]:
+    """Refuse a run that needs more on a device than it may have; returns what is left on each.
 
     Examples
     --------
     >>> from evener.engine.memory import require_within
+    >>> require_within("BFS", [3000], [4096], ["cpu"])
+    [1096]
     >>> require_within("BFS", [3000], [2048], ["cpu"])
     Traceback (most recent call last):
     evener.errors.MemoryBudgetError: BFS needs about 2.9 KiB (3,000 bytes) on cpu, and \
@@ -186,6 +188,9 @@ memory_limit allows 2.0 KiB (2,048 bytes); raise it, or use more devices.
                 f"memory_limit allows {format_bytes(limit)} ({limit:,} bytes); raise it, or use "
                 "more devices."
             )
+    return [
+        None if limit is None else limit - need for need, limit in zip(needed, limits, strict=True)
+    ]
 
 
 def require_parts(
@@ -195,10 +200,10 @@ def require_parts(
     limits: Sequence[int | None],
     devices: Sequence[str],
     direction: str = "auto",
-) -> None:
-    """Refuse a partition of which a part needs more than its device may have."""
-    if any(limit is not None for limit in limits):
-        pulling = pulls(declaration, direction)
-        parts = measure_partition(graph, part_of, len(devices), pulls=pulling)
-        needed = estimate_memory(declaration, graph, direction, parts)
-        require_within(declaration.name, needed, limits, devices)
+) -> list[int | None]:
+    """Refuse a partition of which a part needs more than its device may have; as above."""
+    if not any(limit is not None for limit in limits):
+        return []
+    parts = measure_partition(graph, part_of, len(devices), pulls=pulls(declaration, direction))
+    needed = estimate_memory(declaration, graph, direction, parts)
+    return require_within(declaration.name, needed, limits, devices)

@@ -70,6 +70,8 @@ def execute(job: Job, threads: int, direction: str = "auto") -> None:
     stopped = run_together(plan.worker, threads, sync, *arguments)
     if stopped and job.preallocation.fixed:
         raise job.preallocation.too_small(job)
+    if stopped and job.left:
+        raise beyond_limit(job)
     if stopped:
         raise MemoryBudgetError(
             f"{job.declaration.name} keeps more vertices in buckets or recorded frontiers than fit "
@@ -78,6 +80,14 @@ def execute(job: Job, threads: int, direction: str = "auto") -> None:
     _collect(job, arguments, threads, time.perf_counter() - started)
     job.preallocation.remember(job, job.graph.num_vertices, most_recorded(scratch[_RECORD]))
     _kept[job.graph] = _scratch_key(job, plan, threads), scratch
+
+
+def beyond_limit(job: Job) -> MemoryBudgetError:
+    """The error of a run whose records outgrow a limit."""
+    return MemoryBudgetError(
+        f"{job.declaration.name} keeps more vertices in buckets or recorded frontiers than "
+        "memory_limit allows; raise it, or limit its supersteps."
+    )
 
 
 class _Plan(NamedTuple):
@@ -187,7 +197,8 @@ def _scratch(job: Job, plan: _Plan, threads: int) -> tuple[Any, ...]:
 
 
 def _scratch_key(job: Job, plan: _Plan, threads: int) -> tuple[Any, ...]:
-    return plan.worker, threads, job.preallocation.only(job, job.graph.num_vertices)
+    room = job.preallocation.only(job, job.graph.num_vertices)
+    return plan.worker, threads, room, tuple(job.left)
 
 
 def _new_scratch(job: Job, plan: _Plan, threads: int) -> tuple[Any, ...]:
@@ -218,7 +229,14 @@ def _new_scratch(job: Job, plan: _Plan, threads: int) -> tuple[Any, ...]:
         (*copies, np.empty(0)),
         (*sums, np.empty(0)),
         bucket_rooms(n, graph.num_edges, graph.degrees, ids, threads if ordered else 0),
-        record_rooms(n, ids, replays, plan.kernel.has_edges, job.preallocation.only(job, n)),
+        record_rooms(
+            n,
+            ids,
+            replays,
+            plan.kernel.has_edges,
+            job.preallocation.only(job, n),
+            job.left[0] if job.left else None,
+        ),
         edge_rooms(graph.num_edges, ids, threads, plan.kernel.has_edges),
         waiting_rooms(n, ids, threads, plan.kernel.orders),
         np.zeros((TRACE_ROWS + 1, 5 + threads), np.int64),

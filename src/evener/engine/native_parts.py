@@ -23,7 +23,15 @@ from evener.engine.lower import pulls
 from evener.engine.lower_exchange import PartsKernel
 from evener.engine.lower_parts import lower_parts
 from evener.engine.memory import require_parts
-from evener.engine.native import OFFERED, TRACE_ROWS, _functors, _Names, _unsigned, _worker
+from evener.engine.native import (
+    OFFERED,
+    TRACE_ROWS,
+    _functors,
+    _Names,
+    _unsigned,
+    _worker,
+    beyond_limit,
+)  # fmt: skip
 from evener.engine.partitioners import partition as assign
 from evener.engine.parts import Part, Parts, divide, divide_by, picked, put_back
 from evener.engine.rooms import (
@@ -62,7 +70,9 @@ def run_parts(
     if any(limit is not None for limit in limits):
         devices = [f"cpu:{count}" for count in threads]
         part_of = assign(job.graph, partition, shares)
-        require_parts(job.declaration, job.graph, part_of, limits, devices, direction)
+        job.left = require_parts(
+            job.declaration, job.graph, part_of, limits, devices, direction
+        )  # fmt: skip
     began = time.perf_counter()
     require_threads(threads)
     parts = None
@@ -156,7 +166,7 @@ class _Run:
         # it failed or another run has it now.
         dtypes = tuple(str(array.dtype) for array in self.fields.values())
         room = job.preallocation.only(job, job.graph.num_vertices)
-        self.key = (self.kernel.text, tuple(threads), dtypes, room)
+        self.key = (self.kernel.text, tuple(threads), dtypes, room, tuple(job.left))
         self.scratch: dict[Any, Any] = parts.kept.pop(self.key, {})
         self._share(direction)
         self.teams = [
@@ -325,7 +335,8 @@ class _Run:
             (*sums, np.empty(0)),
             ordered,
             self._again("record", p, lambda: record_rooms(
-                n, ids, replays, kernel.has_edges, job.preallocation.only(job, n)
+                n, ids, replays, kernel.has_edges, job.preallocation.only(job, n),
+                job.left[p] if job.left else None,
             )),
             edge_rooms(m, ids, threads, kernel.has_edges),
             waiting_rooms(n, ids, threads, kernel.orders),
@@ -388,6 +399,8 @@ class _Run:
         is_full = any(code == exchange.FULL for codes in returned for code in codes)
         if is_full and self.job.preallocation.fixed:
             raise self.job.preallocation.too_small(self.job)
+        if is_full and any(left is not None for left in self.job.left):
+            raise beyond_limit(self.job)
         if is_full:
             raise MemoryBudgetError(
                 f"{self.d.name} keeps more vertices in recorded frontiers than fit into memory; "

@@ -30,11 +30,13 @@ def room(length: int, dtype: np.dtype) -> np.ndarray:
 
 
 def record_rooms(
-    n: int, ids: np.dtype, replays: bool, has_edges: bool, fixed: int | None = None
-) -> Arrays:
+    n: int, ids: np.dtype, replays: bool, has_edges: bool, fixed: int | None = None,
+    left: int | None = None,
+) -> Arrays:  # fmt: skip
     """A record that may grow until the memory is full; see `evener.operators.record`.
 
-    With a ``fixed`` number of entries it has all its memory from the beginning.
+    With a ``fixed`` number of entries it has all its memory from the beginning. A limit of memory
+    may have ``left`` so many bytes for it, beside those of each vertex once.
     """
     if replays and fixed is not None:
         return (
@@ -45,6 +47,8 @@ def record_rooms(
         return room(0, ids), np.zeros(2, _WORD), np.empty(0, np.uint64), np.empty(0, np.uint8)
     entry = ids.itemsize + (8 if has_edges else 0)
     length = max(available_memory() // entry, 64 * n)
+    if left is not None:
+        length = n + left // entry
     while True:
         try:
             return (

@@ -131,12 +131,13 @@ def run(
             devices, partition, limits, why = larger
             kinds, names = {one.kind for one in devices}, [str(one) for one in devices]
     alone = len(devices) == 1 and kinds != {"cuda"}  # a GPU looks itself what it has room for
+    left: list[int | None] = []
     if alone and limits[0] is not None and hasattr(program, "declaration"):
         needed = estimate_memory(program.declaration, graph, direction)
-        require_within(program.declaration.name, needed, limits, names)
+        left = require_within(program.declaration.name, needed, limits, names)
     began = time.perf_counter()
     job = set_up(program, graph, parameters, lazy=kinds == {"cuda"})
-    job.preallocation = preallocation
+    job.preallocation, job.left = preallocation, left
     job.stats["device"] = "+".join(map(str, devices))
     started = time.perf_counter()
     with progress.task(f"running {job.declaration.name}"):
