@@ -1,6 +1,7 @@
 """The device layer: compiled code and its cache, the team of threads, limits, random numbers."""
 
 import concurrent.futures
+import contextlib
 import hashlib
 import os
 import signal
@@ -21,6 +22,7 @@ from evener.device import (
     cache,
     compiled,
     format_bytes,
+    interrupts,
     limits,
     num_cores,
     num_threads,
@@ -660,3 +662,40 @@ def test_permuted_moves_neighbours_far_apart():
     steps = np.abs(np.diff(found)) / (1 << bits)
     assert 0.2 < steps.mean() < 0.5  # a third for a random order
     assert abs(np.corrcoef(values, found)[0, 1]) < 0.06
+
+
+# ---- Ctrl-C -------------------------------------------------------------------------------------
+
+
+def test_an_interrupt_that_was_swallowed_is_raised_in_the_end():
+    before = signal.getsignal(signal.SIGINT)
+    done = []
+
+    def swallow():
+        with contextlib.suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        done.append(1)
+
+    with pytest.raises(KeyboardInterrupt), interrupts.kept():
+        swallow()
+    assert done == [1]
+    assert signal.getsignal(signal.SIGINT) is before
+    with interrupts.kept():  # nothing came, nothing is raised
+        done.append(2)
+    with pytest.raises(KeyError), interrupts.kept():
+        raise KeyError
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_interrupts_are_left_alone_in_other_threads():
+    found = []
+
+    def work():
+        with interrupts.kept():
+            found.append(signal.getsignal(signal.SIGINT))
+
+    before = signal.getsignal(signal.SIGINT)
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert found == [before]

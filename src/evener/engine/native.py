@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from evener import progress
-from evener.device import require_memory
+from evener.device import interrupts, require_memory
 from evener.device.compile import Compiled
 from evener.device.states import Identity, state_type
 from evener.device.sync import new_sync
@@ -61,7 +61,7 @@ def execute(job: Job, threads: int, direction: str = "auto") -> None:
     examples = (0, threads, new_sync(), *arguments)
     job.stats["from_cache"] = plan.worker.find_for(*examples)
     if not job.stats["from_cache"]:
-        with progress.task(f"compiling {job.declaration.name} for cpu"):
+        with progress.task(f"compiling {job.declaration.name} for cpu"), interrupts.kept():
             check_functors(job.declaration, _functors(job, plan.kernel), *_examples(job))
             compile_kernel(job.declaration, plan.worker, *examples)
     job.stats["compile_seconds"] = time.perf_counter() - began

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from evener import progress
-from evener.device import require_memory
+from evener.device import interrupts, require_memory
 from evener.device.states import state_type
 from evener.device.sync import new_sync
 from evener.device.team import most_threads, run_teams
@@ -178,7 +178,8 @@ class _Run:
         examples = (0, count, sync, *arguments)
         job.stats["from_cache"] = self.worker.find_for(*examples)
         if not job.stats["from_cache"]:
-            with progress.task(f"compiling {self.d.name} for {len(threads)} parts"):
+            what = f"compiling {self.d.name} for {len(threads)} parts"
+            with progress.task(what), interrupts.kept():
                 check_functors(self.d, _functors(job, self.kernel), *self._examples())
                 compile_kernel(self.d, self.worker, *examples)
 

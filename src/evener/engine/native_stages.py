@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from evener import progress
-from evener.device import compiled
+from evener.device import compiled, interrupts
 from evener.device.compile import Compiled
 from evener.device.states import state_type
 from evener.device.sync import new_sync
@@ -103,7 +103,8 @@ class CompiledPart(Part):
         """Have a kernel run by the threads of this part, compiled if it was not."""
         if not worker.find_for(0, self.threads, new_sync(), *arguments):
             began = time.perf_counter()
-            with progress.task(f"compiling a stage of {self.declaration.name}"):
+            what = f"compiling a stage of {self.declaration.name}"
+            with progress.task(what), interrupts.kept():
                 compile_kernel(self.declaration, worker, 0, self.threads, new_sync(), *arguments)
             self.job.stats["compile_seconds"] += time.perf_counter() - began
         run_together(worker, self.threads, new_sync(), *arguments)

@@ -1,0 +1,50 @@
+"""Ctrl-C while something runs that may swallow it."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+
+@contextlib.contextmanager
+def kept() -> Iterator[None]:
+    """Let no Ctrl-C be lost.
+
+    It is an exception wherever the interpreter happens to be: in a finalizer or a callback from C,
+    of which a compiler has many, it is printed and forgotten. Then it is raised again at the end.
+
+    Examples
+    --------
+    >>> import signal
+    >>> from evener.device import interrupts
+    >>> try:
+    ...     with interrupts.kept():
+    ...         try:
+    ...             signal.raise_signal(signal.SIGINT)
+    ...         except KeyboardInterrupt:
+    ...             pass
+    ... except KeyboardInterrupt:
+    ...     print("interrupted")
+    interrupted
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+    was_asked = False
+
+    def ask(number: int, frame: Any) -> None:
+        nonlocal was_asked
+        was_asked = True
+        before(number, frame)
+
+    signal.signal(signal.SIGINT, ask)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if was_asked:
+        raise KeyboardInterrupt
