@@ -14,9 +14,12 @@ from cases import ALGORITHMS, LOOPS, random_graph, star_and_more, weighted
 
 import evener as ev
 from evener.engine.gpu_parts import Card
-from evener.errors import DeviceError
+from evener.errors import DeviceError, MemoryBudgetError
+from evener.operators.policies import NAMES
 from graphs import DEGENERATE
-from shared_programs import Around, Echoes, parameters_for
+from shared_programs import Around, Echoes, parameters_for, programs
+from test_device_sets import SPLIT, Half, compare, parameters_of
+from test_grid_simulated import suits
 from test_interpret import OnEdges
 from test_native_loops import Bounded
 
@@ -103,6 +106,45 @@ def test_stages_and_loops(program, sets):
 def test_directions_of_both(algorithm, direction):
     for seed in range(4):
         check(algorithm, seed, random_graph(seed), "hybrid", direction=direction)
+
+
+@pytest.mark.parametrize("sets", [2, "hybrid"])
+def test_many_small_runs_are_equal(sets):
+    """Thousands, so that what meets at the wrong moment now and then does."""
+    graph = ev.generate.rmat(8, 8, seed=1)
+    want = ev.bfs(graph, 0, device="cpu").depth
+    for _ in range(1500):
+        np.testing.assert_array_equal(ev.bfs(graph, 0, device=SETS[sets]).depth, want)
+
+
+@pytest.mark.parametrize("sets", [2, "hybrid"])
+@pytest.mark.parametrize("algorithm", ["bfs", "sssp", "pagerank", "components"])
+def test_partitioners_and_policies(algorithm, sets):
+    graph = random_graph(3)
+    for partition, policy in itertools.product(SPLIT, [*NAMES, Half()]):
+        check(algorithm, "random", graph, sets, partition=partition, exchange=policy)
+
+
+@pytest.mark.parametrize("sets", [2, "hybrid"])
+@pytest.mark.parametrize("program", list(programs()), ids=lambda p: p.__name__)
+def test_examples(program, sets):
+    for seed in range(6):
+        graph = random_graph(seed)
+        given = parameters_of(program, graph)
+        if given is not None and suits(program, graph):
+            want, have = (
+                ev.run(program, graph, device=device, **given) for device in ("cpu", SETS[sets])
+            )
+            compare(program, have, want)
+
+
+@pytest.mark.parametrize("sets", [2, "hybrid"])
+def test_limits_of_memory(sets):
+    graph = ev.generate.rmat(10, 8, seed=1)
+    with pytest.raises(MemoryBudgetError, match="memory_limit allows"):
+        ev.bfs(graph, 0, device=SETS[sets], memory_limit="1kB")
+    found = ev.bfs(graph, 0, device=SETS[sets], memory_limit="1GB")
+    assert len(found.stats["memory"]) == 2
 
 
 def test_many_hybrid_runs_are_equal():

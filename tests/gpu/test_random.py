@@ -5,9 +5,13 @@ import time
 
 import numpy as np
 import pytest
-from cases import ALGORITHMS, assert_same, random_graph, run, weighted
+from cases import ALGORITHMS, LOOPS, assert_same, random_graph, run, weighted
 
 import evener as ev
+from evener.engine.run import run as run_program
+from shared_programs import programs
+from test_device_sets import compare, parameters_of
+from test_grid_simulated import suits
 
 MANY = 200
 
@@ -23,6 +27,20 @@ def test_random_graphs(algorithm):
         graph = random_graph(seed)
         want = run(algorithm, graph, device="cpu")
         assert_same(run(algorithm, graph, device="cuda"), want, f"{algorithm}, EVENER_SEED={seed}")
+
+
+@pytest.mark.parametrize("program", [*LOOPS, *programs()], ids=lambda p: p.__name__)
+def test_random_graphs_with_other_programs(program):
+    """As above, with programs that between them have every stage, and those of the examples."""
+    first = int(os.environ.get("EVENER_SEED", time.time_ns() % 10**9))
+    print(f"seeds from {first} on")
+    for seed in range(first, first + MANY):
+        graph = random_graph(seed)
+        given = parameters_of(program, graph)
+        if given is None or not suits(program, graph):
+            continue
+        want, have = (run_program(program, graph, device=d, **given) for d in ("cpu", "cuda"))
+        compare(program, have, want)
 
 
 @pytest.mark.parametrize(

@@ -3,15 +3,19 @@
 import gc
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 
 import numpy as np
 import pytest
-from cases import weighted
+from cases import random_graph, weighted
 from numpy import float64, int64
 
 import evener as ev
+from evener.algorithms.bfs import verify as verify_bfs
+from evener.algorithms.sssp import verify as verify_sssp
 from evener.device.cuda import GridKernel
 from evener.engine.run import run
 from evener.programs import Field, Program, Scalar, functor
@@ -29,6 +33,10 @@ def test_results_may_stay_on_the_device():
     r = ev.sssp(graph, 0, device="cuda", device_arrays=True)
     np.testing.assert_array_equal(r.parent.get(), ev.sssp(graph, 0, device="cpu").parent)
     assert ev.connected_components(graph, device="cuda", device_arrays=True).count == 1
+    assert r.to_polars().height == r.to_pandas().shape[0] == 400
+    assert isinstance(r.to_numpy()["distance"], np.ndarray)
+    assert r.top(3).height == 3
+    assert r.path_to(399)[0] == 0
 
 
 def test_stats_trace_and_explanation():
@@ -39,10 +47,65 @@ def test_stats_trace_and_explanation():
     keys = ("superstep", "frontier", "edges", "direction")
     rows = [[{key: row[key] for key in keys} for row in r.trace] for r in (have, want)]
     assert rows[0] == rows[1]
+    assert all(row["mode"] == "in one kernel" for row in have.trace)
     assert all(row["schedule"] == "dynamic" and row["barriers"] > 0 for row in have.trace)
     assert [row["kernels"] for row in have.trace] == [1] + [0] * (len(have.trace) - 1)
     assert "one kernel" in have.explain()
     assert ev.bfs(graph, 0).stats["device"] == "cuda"
+
+
+@pytest.mark.parametrize("device", ["cuda", "cuda+cuda"])
+def test_parents(device):
+    """Any parent on the level above will do: `verify` says whether it is one."""
+    for seed in range(20):
+        graph = random_graph(seed)
+        found = ev.bfs(graph, graph.labels[:1], device=device)
+        verify_bfs(graph, found, graph.labels[:1])
+        found = ev.sssp(graph, graph.labels[:1], device=device)
+        verify_sssp(graph, found, graph.labels[:1])
+
+
+def test_several_python_threads():
+    graph = ev.generate.rmat(13, 16, seed=1)
+    want = ev.bfs(graph, 0, device="cpu").depth
+    ev.bfs(graph, 0, device="cuda")
+    found = []
+
+    def work():
+        for _ in range(20):
+            found.append(ev.bfs(graph, 0, device="cuda").depth)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 80
+    for depth in found:
+        np.testing.assert_array_equal(depth, want)
+
+
+FORKED = """
+import os, sys
+import evener as ev
+graph = ev.generate.rmat(8, 8, seed=1)
+want = ev.bfs(graph, 0, device="cuda").depth
+child = os.fork()
+if child == 0:
+    try:
+        ev.bfs(graph, 0, device="cuda")
+    except ev.DeviceError as error:
+        found = ev.bfs(graph, 0)
+        same = (found.depth == want).all() and found.stats["device"] == "cpu"
+        os._exit(7 if same and "was forked" in str(error) else 8)
+    os._exit(9)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+assert (ev.bfs(graph, 0, device="cuda").depth == want).all()
+"""
+
+
+def test_after_a_fork():
+    subprocess.run([sys.executable, "-c", FORKED], check=True, timeout=100)
 
 
 # ---- memory ------------------------------------------------------------------------------------

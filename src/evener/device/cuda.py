@@ -14,6 +14,7 @@ import hashlib
 import importlib
 import importlib.metadata
 import importlib.util
+import os
 import re
 import sys
 import threading
@@ -27,7 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from evener import progress
-from evener.device import serial
+from evener.device import interrupts, serial
 from evener.device.cache import fingerprint, load_bytes, names_read, save_bytes
 from evener.device.compile import Compiled
 from evener.device.probe import why_no_cuda
@@ -50,6 +51,7 @@ _COMPILER = (
 )  # fmt: skip
 
 _worked: list[bool] = []  # filled once a kernel was loaded: the question need not be asked again
+_was_forked: list[bool] = []  # filled in the child of a process that had loaded one
 _lock = threading.RLock()
 _translated: dict[int, tuple[Any, Any]] = {}  # by id; the original is kept alive beside it
 
@@ -60,12 +62,33 @@ class CompileError(DeviceError):
 
 def why_not() -> str | None:
     """The reason, in a sentence, why no program can run on a GPU here; None if one can."""
+    if _was_forked:
+        return (
+            "this process was forked from one that uses the GPU, which a fork cannot take along; "
+            "start it with multiprocessing's method 'spawn', or fork before the first run."
+        )
     if _worked:
         return None
     for package, module in (("numba-cuda", "numba_cuda"), ("CuPy", "cupy")):
         if importlib.util.find_spec(module) is None:
             return f"{package} is not installed; {EXTRA}."
-    return why_no_cuda()
+    reason = why_no_cuda()
+    if reason is None:
+        try:
+            library()
+        except Exception as error:
+            said = (str(error) or type(error).__name__).splitlines()[0]
+            reason = f"CuPy is installed but does not load ({said}); {EXTRA}."
+    return reason
+
+
+def _after_fork() -> None:
+    if _worked:
+        _was_forked.append(True)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def require(ordinal: int | None = None) -> None:
@@ -277,7 +300,8 @@ class GridKernel:
         image = load_bytes(name)
         self.was_cached = image is not None
         if image is None:
-            image = _link(compile_ptx(function, described, capability, blocks_each))
+            with progress.task("compiling for the GPU"), interrupts.kept():
+                image = _link(compile_ptx(function, described, capability, blocks_each))
             save_bytes(name, image)
         entry, _, code = image.partition(b"\n")
         self._module = library().cuda.function.Module()

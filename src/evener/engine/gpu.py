@@ -588,7 +588,8 @@ def _tell(
         barriers = np.diff(rows[:, 5], prepend=0)
         return [
             {
-                "superstep": int(row[0]), "frontier": int(row[1]), "edges": int(row[4]),
+                "superstep": int(row[0]), "mode": "in one kernel",
+                "frontier": int(row[1]), "edges": int(row[4]),
                 "direction": "pull" if row[2] else "push",
                 "seconds": seconds * float(row[3]) / total,
                 "schedule": schedule, "kernels": launched_at.count(i), "barriers": int(barriers[i]),
