@@ -100,3 +100,12 @@ def test_a_cpu_part_that_fails_lets_the_others_go(monkeypatch):
     monkeypatch.setattr(native_parts, "fault", (0, 1))
     with pytest.raises(ev.DeviceError, match="partition 0 on cpu:1 failed"):
         check(BFS, GRAPHS["grid"], SETS[0])
+
+
+def test_gpus_share_by_their_memory(monkeypatch):
+    from evener.engine import hybrid
+
+    monkeypatch.setattr("evener.device.cuda.total_memory", lambda ordinal: (80, 20)[ordinal])
+    assert hybrid._shares([None, 0, 1]) == pytest.approx([1 / 3, 8 / 15, 2 / 15])
+    assert hybrid._shares([0, 0, 1]) == pytest.approx([0.4, 0.4, 0.2])
+    assert hybrid._shares([None, 0]) == pytest.approx([0.5, 0.5])

@@ -80,6 +80,16 @@ def test_what_was_needed_is_remembered(nothing_remembered):
         parse_preallocate(True).more(job, 100, 901, 905)
 
 
+def test_rooms_do_not_grow_beyond_a_limit(nothing_remembered):
+    job = set_up(Repeats, GRAPH, {"times": 1})
+    grows, width = parse_preallocate("auto"), GRAPH.indices.itemsize
+    job.left = [None, 150 * width]
+    assert grows.more(job, 100, 101, 150) == 202
+    assert grows.more(job, 100, 202, 350) == 350  # twice as much would not fit
+    with pytest.raises(MemoryBudgetError, match="than memory_limit allows"):
+        grows.more(job, 100, 202, 353)
+
+
 def test_an_empty_graph():
     empty = ev.Graph.from_edges([], [])
     for device in DEVICES:

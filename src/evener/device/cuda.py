@@ -124,6 +124,11 @@ def synchronize() -> None:
     library().cuda.get_current_stream().synchronize()
 
 
+def total_memory(ordinal: int) -> int:
+    """Bytes of a GPU's memory, used or not."""
+    return int(library().cuda.Device(ordinal).mem_info[1])
+
+
 def free_memory() -> int:
     """Bytes that can still be allocated on the current GPU.
 

@@ -133,6 +133,8 @@ def execute(
         memory.move_edges(job.graph, placed.wanted, plan.mapped)
         launch = _launch(job, plan, room, ordinal)
         job.stats["compile_seconds"] = time.perf_counter() - began
+        if limit is not None:
+            job.left = [limit - (launch.nbytes - placed.mapped_bytes)]
         _run(job, plan, launch, ordinal, device_arrays, _chosen(schedule))
     job.stats["mapped_bytes"] = placed.mapped_bytes
     job.stats["device_bytes"] = launch.nbytes - placed.mapped_bytes

@@ -75,7 +75,9 @@ def run_gpu_parts(
     if any(limit is not None for limit in limits):
         names = [f"cuda:{ordinal}" for ordinal in ordinals]
         part_of = assign(job.graph, partition, shares)
-        require_parts(job.declaration, job.graph, part_of, limits, names, direction)
+        job.left = require_parts(
+            job.declaration, job.graph, part_of, limits, names, direction
+        )  # fmt: skip
     began = time.perf_counter()
     parts = divide_by(job.graph, partition, shares, **lists_of(job, direction))
     job.stats["partition_seconds"] = time.perf_counter() - began

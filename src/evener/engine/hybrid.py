@@ -70,11 +70,14 @@ def run_hybrid(
     job.fields = {name: np.array(field) for name, field in job.fields.items()}
     if job.graph.num_vertices == 0:
         return [f"Direction: {direction}. There was nothing to do."]
-    shares, first = [1 / k] * k, next((p for p, count in enumerate(threads) if count), 0)
+    shares = _shares(ordinals)
+    first = next((p for p, count in enumerate(threads) if count), 0)
     if any(limit is not None for limit in limits):
         names = [f"cpu:{count}" if count else "cuda" for count in threads]
         part_of = assign(job.graph, partition, shares, cpu=first)
-        require_parts(job.declaration, job.graph, part_of, limits, names, direction)
+        job.left = require_parts(
+            job.declaration, job.graph, part_of, limits, names, direction
+        )  # fmt: skip
     began = time.perf_counter()
     parts = divide_by(job.graph, partition, shares, cpu=first, **lists_of(job, direction))
     job.stats["partition_seconds"] = time.perf_counter() - began
@@ -88,6 +91,17 @@ def run_hybrid(
         f"{blocks}. Direction: {direction}.",
         f"All devices ran the loop at the same time and met in {where}.",
     ]
+
+
+def _shares(ordinals: Sequence[int | None]) -> list[float]:
+    """Equal shares for CPUs; GPUs divide the rest by their memory, each among its parts."""
+    k = len(ordinals)
+    sizes = [
+        0.0 if ordinal is None else device.total_memory(ordinal) / ordinals.count(ordinal)
+        for ordinal in ordinals
+    ]
+    rest = sum(ordinal is not None for ordinal in ordinals) / k
+    return [1 / k if size == 0 else rest * size / sum(sizes) for size in sizes]
 
 
 def _run(

@@ -19,6 +19,7 @@ from evener.device.team import most_threads, run_together
 from evener.engine.check_functors import check_functors, compile_kernel, total_dtype
 from evener.engine.job import Job, field_dtype
 from evener.engine.lower import Kernel, lower, pulls
+from evener.engine.preallocate import beyond_limit
 from evener.engine.rooms import (
     bucket_rooms,
     edge_rooms,
@@ -80,14 +81,6 @@ def execute(job: Job, threads: int, direction: str = "auto") -> None:
     _collect(job, arguments, threads, time.perf_counter() - started)
     job.preallocation.remember(job, job.graph.num_vertices, most_recorded(scratch[_RECORD]))
     _kept[job.graph] = _scratch_key(job, plan, threads), scratch
-
-
-def beyond_limit(job: Job) -> MemoryBudgetError:
-    """The error of a run whose records outgrow a limit."""
-    return MemoryBudgetError(
-        f"{job.declaration.name} keeps more vertices in buckets or recorded frontiers than "
-        "memory_limit allows; raise it, or limit its supersteps."
-    )
 
 
 class _Plan(NamedTuple):

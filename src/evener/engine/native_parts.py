@@ -23,17 +23,10 @@ from evener.engine.lower import pulls
 from evener.engine.lower_exchange import PartsKernel
 from evener.engine.lower_parts import lower_parts
 from evener.engine.memory import require_parts
-from evener.engine.native import (
-    OFFERED,
-    TRACE_ROWS,
-    _functors,
-    _Names,
-    _unsigned,
-    _worker,
-    beyond_limit,
-)  # fmt: skip
+from evener.engine.native import OFFERED, TRACE_ROWS, _functors, _Names, _unsigned, _worker
 from evener.engine.partitioners import partition as assign
 from evener.engine.parts import Part, Parts, divide, divide_by, picked, put_back
+from evener.engine.preallocate import beyond_limit
 from evener.engine.rooms import (
     bucket_rooms,
     edge_rooms,

@@ -45,7 +45,12 @@ class Preallocation(NamedTuple):
         """The next room of a part that needs more than it has; the factor is remembered."""
         if self.fixed:
             raise self.too_small(job, needed / max(1, vertices))
-        room = max(2 * room, needed)
+        had, room = room, max(2 * room, needed)
+        width = job.graph._indices.itemsize
+        if any(left is not None and (room - had) * width > left for left in job.left):
+            room = needed
+        if any(left is not None and (room - had) * width > left for left in job.left):
+            raise beyond_limit(job)
         self.remember(job, vertices, room)
         return room
 
@@ -66,6 +71,14 @@ class Preallocation(NamedTuple):
 
 
 AS_NEEDED = Preallocation()
+
+
+def beyond_limit(job: Job) -> MemoryBudgetError:
+    """The error of a run whose records outgrow a limit of memory."""
+    return MemoryBudgetError(
+        f"{job.declaration.name} keeps more vertices in buckets or recorded frontiers than "
+        "memory_limit allows; raise it, or limit its supersteps."
+    )
 
 
 def parse_preallocate(given: Any) -> Preallocation:
