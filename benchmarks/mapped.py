@@ -51,7 +51,7 @@ def measure(call: Callable[..., Any], trials: int, key: str, **options: Any) -> 
     results = [call(trial, **options) for trial in range(trials)]
     found["ms"] = round(1000 * statistics.median(one.stats[key] for one in results), 3)
     found["edges"] = int(statistics.median(one.stats["edges"] for one in results))
-    for name in ("device_bytes", "mapped_bytes"):
+    for name in ("memory", "mapped_bytes"):
         found[name] = first.stats.get(name)
     return found | {"result": first}
 

@@ -137,13 +137,13 @@ def check_all(program, name, devices, ways, direction="auto"):
         assert sum(have.stats.get("owned", [])) == graph.num_vertices
 
 
-def compare(program, have, want):
+def compare(program, have, want, rtol=1e-9, atol=1e-12):
     for field, declared in program.declaration.fields.items():
         several = declared.dtype is ev.VERTEX and declared.merge in (None, "any")
         if field in ANY_VALUE or several or declared.merge == "any":
             continue
         np.testing.assert_allclose(
-            getattr(have, field), getattr(want, field), rtol=1e-9, atol=1e-12, err_msg=field
+            getattr(have, field), getattr(want, field), rtol=rtol, atol=atol, err_msg=field
         )
 
 

@@ -102,6 +102,16 @@ def test_a_cpu_part_that_fails_lets_the_others_go(monkeypatch):
         check(BFS, GRAPHS["grid"], SETS[0])
 
 
+@pytest.mark.parametrize(("nbytes", "share"), [(1 << 40, 1 / 16), (95_000, 1 / 2), (0, 7 / 8)])
+def test_the_cpu_gets_what_gpus_have_no_memory_for(nbytes, share, monkeypatch):
+    from evener.engine import hybrid
+
+    monkeypatch.setattr(hybrid, "_memory_of", lambda ordinal: nbytes)
+    job = set_up(BFS, ev.generate.rmat(10, 16, seed=1), {"source": 0})
+    found = hybrid._by_degree(job, [None, 0], [0.5, 0.5], 0, [None, 1 << 41], "auto")
+    assert found == f"high:alpha={share}"
+
+
 def test_gpus_share_by_their_memory(monkeypatch):
     from evener.engine import hybrid
 

@@ -12,7 +12,6 @@ import polars as pl
 import pytest
 
 import evener as ev
-from evener.engine import gpu, native
 from evener.engine import run as run_module
 from evener.engine.result import Export, Result
 from evener.engine.run import Device, choose_devices, run
@@ -274,7 +273,6 @@ def test_explanation_of_a_trace_that_was_cut():
     made.clear()
     assert "trace" not in explained(MOST_ROWS, MOST_ROWS)
     assert made == []  # rows of shorter runs are not made for this
-    assert gpu.TRACE_ROWS == native.TRACE_ROWS == MOST_ROWS
 
 
 @pytest.mark.parametrize("device", ["cpu", "cpu:1+cpu:1"])

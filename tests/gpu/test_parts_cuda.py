@@ -31,6 +31,7 @@ def check(algorithm, name, graph, k=2, **options):
     call, fields = ALGORITHMS[algorithm]
     if graph.num_vertices == 0 and algorithm not in ("components", "pagerank"):
         return
+    options.setdefault("partition", "random")  # "auto" leaves little to a CPU
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # some do not converge in so few iterations
         want = call(graph, device="cpu", direction=options.get("direction", "auto"))
@@ -60,6 +61,7 @@ def test_cpu_and_gpu(algorithm):
         check(algorithm, seed, random_graph(seed), ("hybrid", "more")[seed % 2])
     check(algorithm, "star", star_and_more(), "hybrid")
     rmat = ev.generate.rmat(13, 16, weights=(1, 60), seed=2)
+    check(algorithm, "rmat", rmat, "hybrid", partition="auto")
     check(algorithm, "rmat", rmat, "hybrid", partition="high:alpha=0.5")
     check(algorithm, "rmat", rmat, "hybrid", partition="low:alpha=0.75")
 
@@ -135,7 +137,7 @@ def test_examples(program, sets):
             want, have = (
                 ev.run(program, graph, device=device, **given) for device in ("cpu", SETS[sets])
             )
-            compare(program, have, want)
+            compare(program, have, want, rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize("sets", [2, "hybrid"])
@@ -145,6 +147,17 @@ def test_limits_of_memory(sets):
         ev.bfs(graph, 0, device=SETS[sets], memory_limit="1kB")
     found = ev.bfs(graph, 0, device=SETS[sets], memory_limit="1GB")
     assert len(found.stats["memory"]) == 2
+
+
+def test_a_cpu_takes_what_the_gpu_has_no_memory_for():
+    graph = ev.generate.rmat(12, 16, seed=1)
+    want, names = ev.bfs(graph, 0, device="cpu").depth, []
+    for limit in (None, {"cuda": graph.nbytes}):
+        found = ev.bfs(graph, 0, device="cpu:4+cuda", memory_limit=limit)
+        np.testing.assert_array_equal(found.depth, want)
+        names.append(found.explain().partition("Partition: ")[2].partition(",")[0])
+    assert names[0] == "high:alpha=0.0625"
+    assert float(names[1].removeprefix("high:alpha=")) > 0.25
 
 
 def test_many_hybrid_runs_are_equal():

@@ -28,6 +28,7 @@ from evener.engine.lower import pulls
 from evener.engine.lower_grid import SIGNATURE, lower_grid
 from evener.engine.lower_resume import MORE_ROOM, SAVED_WORDS
 from evener.engine.native import OFFERED, _examples, _functors
+from evener.engine.trace import MOST_ROWS
 from evener.errors import DeviceError, MemoryBudgetError
 from evener.graph.csr import Graph
 from evener.operators.frontier import ALL
@@ -56,7 +57,6 @@ from evener.operators.schedules.common import PIECE, PIECE_WORDS, room_for_piece
 from evener.programs.fields import neutral
 from evener.programs.stages import Advance, Backwards, Edges, Gather, Repeat, walk
 
-TRACE_ROWS = 1 << 14
 FEW_ROWS = 64  # of the trace, fetched with the rest of what the host must know
 # Blocks on a multiprocessor. What goes over all vertices is bound by memory: more threads hide
 # more of its latency. Frontiers may be small and many: one block means fewer to meet at a barrier,
@@ -135,9 +135,9 @@ def execute(
         job.stats["compile_seconds"] = time.perf_counter() - began
         if limit is not None:
             job.left = [limit - (launch.nbytes - placed.mapped_bytes)]
-        _run(job, plan, launch, ordinal, device_arrays, _chosen(schedule))
+        nbytes = _run(job, plan, launch, ordinal, device_arrays, _chosen(schedule))
     job.stats["mapped_bytes"] = placed.mapped_bytes
-    job.stats["device_bytes"] = launch.nbytes - placed.mapped_bytes
+    job.stats["memory"] = [nbytes - placed.mapped_bytes]
     chosen = _chosen(schedule)
     blocks, was_cached = launch.kernel.blocks, launch.kernel.was_cached
     job.stats["blocks"] = blocks
@@ -379,7 +379,7 @@ def _arguments(
     partials = tuple(
         room_for.told(MAX_BLOCKS, field_dtype(scalar.dtype, graph)) for scalar in d.scalars.values()
     )
-    trace = room_for.told((TRACE_ROWS + 1) * TRACE_WORDS, np.int64)
+    trace = room_for.told((MOST_ROWS + 1) * TRACE_WORDS, np.int64)
     grows = room_for.record if plan.replays else scratch
     record = (
         grows(recorded, ids), grows(recorded + 1, np.int64),
@@ -503,8 +503,8 @@ def _launch(job: Job, plan: _Plan, room: int, ordinal: int) -> _Launch:
 
 def _run(
     job: Job, plan: _Plan, launch: _Launch, ordinal: int, device_arrays: bool, schedule: str
-) -> None:  # fmt: skip
-    """Run a kernel; the job then has all that it found."""
+) -> int:  # fmt: skip
+    """Run a kernel; the job then has all that it found. Returns the bytes that it worked on."""
     fixed = {name for name, field in job.declaration.fields.items() if field.replicated}
     regions = {region: device.allocate(size) for region, size in launch.sizes.items()}
     for region, size in launch.sizes.items():
@@ -518,7 +518,7 @@ def _run(
         device.clear(regions[memory.RECORD].ptr + bounds.address, bounds.dtype.itemsize)
     fields = memory.fill_fields(device.library(), job.fields, launch.at, fixed)
     cleared, seconds = regions[memory.CLEARED].ptr, 0.0
-    trace = launch.sizes[memory.CLEARED] - (TRACE_ROWS + 1) * TRACE_WORDS * 8
+    trace = launch.sizes[memory.CLEARED] - (MOST_ROWS + 1) * TRACE_WORDS * 8
     few = trace + FEW_ROWS * TRACE_WORDS * 8
     launched_at = [0]  # row of the trace
     while True:
@@ -529,7 +529,7 @@ def _run(
             break
         launch = _grow(job, plan, launch, regions, head, ordinal)
         launched_at.append(int(head[0]))
-    kept = min(int(head[0]), TRACE_ROWS)
+    kept = min(int(head[0]), MOST_ROWS)
     table = head
     if kept >= FEW_ROWS:
         table = device.download(cleared + trace, (kept + 1) * TRACE_WORDS * 8).view(np.int64)
@@ -540,6 +540,7 @@ def _run(
     found = memory.in_users_order(found, launch.at, fixed)
     job.fields = found if device_arrays else {name: f.get() for name, f in found.items()}
     _tell(job, head, table[: (kept + 1) * TRACE_WORDS], seconds, schedule, launched_at)
+    return launch.nbytes
 
 
 def _words(

@@ -41,7 +41,7 @@ from evener.engine.native import _examples
 from evener.engine.native_parts import lists_of, name_of
 from evener.engine.partitioners import partition as assign
 from evener.engine.parts import Parts, divide, divide_by
-from evener.engine.trace import row_of_parts
+from evener.engine.trace import MOST_ROWS, row_of_parts
 from evener.errors import DeviceError, MemoryBudgetError
 from evener.operators.grid import exchange
 from evener.operators.grid.frontier import CANCEL
@@ -315,7 +315,7 @@ class Card:
 
     def told(self) -> tuple[list[np.ndarray], list[np.ndarray], float]:
         """Rows of the trace and of communication for each part, and the seconds of a cycle."""
-        rows = min(int(self.heads[0][0]), gpu.TRACE_ROWS) + 1
+        rows = min(int(self.heads[0][0]), MOST_ROWS) + 1
         heads = self.heads
         if rows > FEW_ROWS:
             spans = [arguments[TRACE] for arguments in self.launch.arguments]

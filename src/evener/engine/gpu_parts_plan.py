@@ -22,6 +22,7 @@ from evener.engine.lower_exchange import PartsKernel
 from evener.engine.lower_grid_parts import lower_grid_parts
 from evener.engine.native import OFFERED, _functors
 from evener.engine.parts import Parts
+from evener.engine.trace import MOST_ROWS
 from evener.errors import DeviceError
 from evener.operators.frontier import ALL
 from evener.operators.grid import exchange
@@ -262,11 +263,11 @@ def arguments_of(
         gpu._edge_rooms(room_for, plan, m, ids, here.rows[0].dtype) if has_edges else (nothing,),
         gpu._waiting_rooms(room_for, plan, n, ids) if plan.orders else (nothing,),
         cleared(1, np.int64),
-        cleared((gpu.TRACE_ROWS + 1) * TRACE_WORDS, np.int64),
+        cleared((MOST_ROWS + 1) * TRACE_WORDS, np.int64),
         (
             room_for.named(f"place {p}", PLACE_WORDS, np.int64), *shared.links,
             shared.links[9][int(bounds[0]) : int(bounds[1])],
-            cleared((gpu.TRACE_ROWS + 1) * exchange.ROW, np.int64),
+            cleared((MOST_ROWS + 1) * exchange.ROW, np.int64),
         ),
         tuple(shared.alls.values()),
         tuple(shared.copies.values()),

@@ -24,15 +24,21 @@ from evener.engine.gpu_parts import Card, trace_rows
 from evener.engine.gpu_parts_plan import make_plan
 from evener.engine.hub import HubMemory, new_hub
 from evener.engine.job import Job
+from evener.engine.lower import pulls
 from evener.engine.lower_resume import MORE_ROOM
-from evener.engine.memory import require_parts
+from evener.engine.memory import estimate_memory, require_parts
 from evener.engine.native_parts import _Run, lists_of, name_of, require_threads
+from evener.engine.partition_stats import measure_partition
 from evener.engine.partitioners import partition as assign
 from evener.engine.parts import Parts, divide_by, put_back
 from evener.engine.trace import share_of
 from evener.errors import MemoryBudgetError
+from evener.graph.gpu import kept
 from evener.operators.policies import Policy
 
+# Shares of the edges that the first CPU may get. A GPU does 20 to 40 times the work of 16 cores
+# (benchmarks/results/parts_cuda.json): more than the first only where its memory asks for it.
+CPU_SHARES = (1 / 16, 1 / 4, 3 / 8, 1 / 2, 5 / 8, 3 / 4, 7 / 8)
 ROOM = 64  # times the vertices: more than this a record is not given
 
 
@@ -72,6 +78,12 @@ def run_hybrid(
         return [f"Direction: {direction}. There was nothing to do."]
     shares = _shares(ordinals)
     first = next((p for p, count in enumerate(threads) if count), 0)
+    if partition == "auto" and any(threads):
+        # Kept with the graph: parts of it on a GPU leave less memory to the next choice.
+        key = ("auto", job.program, tuple(ordinals), tuple(limits), direction)
+        if key not in kept(job.graph):
+            kept(job.graph)[key] = _by_degree(job, ordinals, shares, first, limits, direction)
+        partition = kept(job.graph)[key]
     if any(limit is not None for limit in limits):
         names = [f"cpu:{count}" if count else "cuda" for count in threads]
         part_of = assign(job.graph, partition, shares, cpu=first)
@@ -91,6 +103,39 @@ def run_hybrid(
         f"{blocks}. Direction: {direction}.",
         f"All devices ran the loop at the same time and met in {where}.",
     ]
+
+
+def _by_degree(
+    job: Job, ordinals: Sequence[int | None], shares: list[float], first: int,
+    limits: Sequence[int | None], direction: str,
+) -> str:  # fmt: skip
+    """The partition of CPUs and GPUs if nobody names one: few vertices of high degree on the CPU.
+
+    Of the shares tried it is the least with which the GPUs have the memory for the rest.
+    """
+    d, k = job.declaration, len(shares)
+    free = {o: _memory_of(o) // ordinals.count(o) for o in set(ordinals) if o is not None}
+    allowed = [
+        free[o] if limit is None else min(free[o], limit)
+        for o, limit in zip(ordinals, limits or [None] * k, strict=True)
+        if o is not None
+    ]
+    names = [f"high:alpha={share!r}" for share in CPU_SHARES]
+    if min(allowed) > 8 * k * estimate_memory(d, job.graph, direction)[0]:  # boxes and all
+        return names[0]
+    on_gpus = [p for p, ordinal in enumerate(ordinals) if ordinal is not None]
+    for name in names:
+        part_of = assign(job.graph, name, shares, cpu=first)
+        found = measure_partition(job.graph, part_of, k, pulls=pulls(d, direction))
+        needed = estimate_memory(d, job.graph, direction, found)
+        if all(needed[p] <= has for p, has in zip(on_gpus, allowed, strict=True)):
+            break
+    return name
+
+
+def _memory_of(ordinal: int) -> int:
+    with device.on(ordinal):
+        return device.free_memory()
 
 
 def _shares(ordinals: Sequence[int | None]) -> list[float]:

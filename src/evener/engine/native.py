@@ -21,6 +21,7 @@ from evener.engine.job import Job, field_dtype
 from evener.engine.lower import Kernel, lower, pulls
 from evener.engine.preallocate import beyond_limit
 from evener.engine.rooms import (
+    bucket_bytes,
     bucket_rooms,
     edge_rooms,
     joined,
@@ -37,7 +38,6 @@ from evener.operators.gather import num_chunks
 from evener.programs.fields import neutral
 from evener.programs.stages import Backwards, Gather, Repeat, walk
 
-TRACE_ROWS = MOST_ROWS
 OFFERED = ("weight", "id", "degree", "superstep", "num_vertices", "changed")
 
 
@@ -79,7 +79,9 @@ def execute(job: Job, threads: int, direction: str = "auto") -> None:
             "into memory; limit its supersteps, or use a smaller graph."
         )
     _collect(job, arguments, threads, time.perf_counter() - started)
-    job.preallocation.remember(job, job.graph.num_vertices, most_recorded(scratch[_RECORD]))
+    recorded = most_recorded(scratch[_RECORD])
+    job.preallocation.remember(job, job.graph.num_vertices, recorded)
+    job.stats["memory"] = [_memory(arguments, recorded)]
     _kept[job.graph] = _scratch_key(job, plan, threads), scratch
 
 
@@ -168,6 +170,19 @@ def _given(job: Job, plan: _Plan) -> tuple[Any, ...]:
     )
 
 
+def _memory(arguments: tuple[Any, ...], recorded: int) -> int:
+    """Bytes of all that a run worked on, but of a room what it wrote there at most."""
+    (lists, fields, _), scratch = arguments[:3], arguments[3:]
+    # The lists of an undirected graph are given twice.
+    held = {a.ctypes.data: a.nbytes for a in (*lists, *fields) if isinstance(a, np.ndarray)}
+    fronts, marks, _, _, totals, copies, sums, ordered, record, edges, waiting, _ = scratch
+    queues = sum(min(a.size, marks.size) * a.itemsize for a in fronts)
+    others = [*totals, *copies, *sums, *(a for room in (*edges, *waiting) for a in room)]
+    entry = record[0].itemsize + (record[2].itemsize if record[2].size else 0)
+    counted = sum(a.nbytes for a in (marks, *others))
+    return sum(held.values()) + queues + counted + bucket_bytes(ordered) + recorded * entry
+
+
 _RECORD = 8  # its place among what a kernel works with
 
 # What the last run on a graph worked with, for the next run of the same program: memory that was
@@ -232,7 +247,7 @@ def _new_scratch(job: Job, plan: _Plan, threads: int) -> tuple[Any, ...]:
         ),
         edge_rooms(graph.num_edges, ids, threads, plan.kernel.has_edges),
         waiting_rooms(n, ids, threads, plan.kernel.orders),
-        np.zeros((TRACE_ROWS + 1, 5 + threads), np.int64),
+        np.zeros((MOST_ROWS + 1, 5 + threads), np.int64),
     )
 
 

@@ -23,11 +23,12 @@ from evener.engine.lower import pulls
 from evener.engine.lower_exchange import PartsKernel
 from evener.engine.lower_parts import lower_parts
 from evener.engine.memory import require_parts
-from evener.engine.native import OFFERED, TRACE_ROWS, _functors, _Names, _unsigned, _worker
+from evener.engine.native import OFFERED, _functors, _Names, _unsigned, _worker
 from evener.engine.partitioners import partition as assign
 from evener.engine.parts import Part, Parts, divide, divide_by, picked, put_back
 from evener.engine.preallocate import beyond_limit
 from evener.engine.rooms import (
+    bucket_bytes,
     bucket_rooms,
     edge_rooms,
     joined,
@@ -36,7 +37,7 @@ from evener.engine.rooms import (
     room,
     waiting_rooms,
 )
-from evener.engine.trace import row_of_parts
+from evener.engine.trace import MOST_ROWS, row_of_parts
 from evener.errors import DeviceError, MemoryBudgetError
 from evener.operators import exchange
 from evener.operators.frontier import ALL, BUFFER, EDGES, FORM, INFO_WORDS, SIZE
@@ -308,8 +309,8 @@ class _Run:
              job.graph.num_vertices, job.graph.num_edges, self.policy.number,
              self.hub.machine_of[p], self.hub.machines, len(self.parts.home)], np.int64,
         )  # fmt: skip
-        trace = self._again("trace", p, lambda: np.zeros((TRACE_ROWS + 1, 5 + threads), np.int64))
-        told = self._again("told", p, lambda: np.zeros((TRACE_ROWS + 1, 4), np.int64))
+        trace = self._again("trace", p, lambda: np.zeros((MOST_ROWS + 1, 5 + threads), np.int64))
+        told = self._again("told", p, lambda: np.zeros((MOST_ROWS + 1, 4), np.int64))
         ordered = self._again("ordered", p, lambda: bucket_rooms(
             n, m + len(self.parts.home), job.graph.degrees, ids, threads if kernel.fuses else 0
         ))  # fmt: skip
@@ -429,7 +430,7 @@ class _Run:
             bytes_sent=sent, bytes_useful=useful, bytes_of_all=whole_bytes,
             memory=self._memory(recorded),
         )  # fmt: skip
-        kept = min(taken, TRACE_ROWS)
+        kept = min(taken, MOST_ROWS)
         cut = [trace[1 : kept + 1].copy() for trace in traces]
         unit = seconds / max(1, int(max(part[0, 0] for part in rows)))
         told = []
@@ -456,6 +457,8 @@ class _Run:
             ids = part.out[1].itemsize
             fronts = part.owned * (2 * ids + 1) + ghosts * ids
             fronts += recorded.get(p, 0) * (ids + (8 if self.kernel.has_edges else 0))
+            if p in self.local:
+                fronts += bucket_bytes(self.scratch["ordered", p])
             found.append(self.parts.nbytes[p] + fields + tables + united + fronts)
         return found
 

@@ -69,6 +69,12 @@ def most_recorded(record: Arrays) -> int:
     return found
 
 
+def bucket_bytes(ordered: Arrays) -> int:
+    """What a run has written of the rooms for buckets: chunks, and their two words each."""
+    used = int(ordered[-1][:, int(nearest.USED)].sum())
+    return used * (nearest.CHUNK * ordered[1].itemsize + 2 * _WORD.itemsize)
+
+
 def edge_rooms(m: int, ids: np.dtype, threads: int, has_edges: bool) -> tuple:
     """Three frontiers of edges, and the buffers of the threads."""
     if not has_edges:

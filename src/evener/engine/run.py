@@ -66,11 +66,13 @@ def run(
         ``"cpu:1+cpu:3"``, ``"python+python"``, ``"cpu+python"`` (to debug), ``"cuda+cuda"``
         (several parts on one GPU), or ``"cpu+cuda"`` (both at once).
     partition
-        How a device set divides the vertices: ``"auto"`` or ``"random"``, ``"static"`` (round
-        robin), ``"contiguous"`` (ranges with equal edges), ``"biased"`` (random, towards
-        neighbours), ``"metis"``, ``"high"`` or ``"low"`` (by degree), or a function
-        ``(graph, shares)`` that returns the part of each vertex. Shares and the like follow a
-        colon, as in ``"random:shares=2/1"``: see `evener.engine.partitioners.partition`.
+        How a device set divides the vertices: ``"random"``, ``"static"`` (round robin),
+        ``"contiguous"`` (ranges with equal edges), ``"biased"`` (random, towards neighbours),
+        ``"metis"``, ``"high"`` or ``"low"`` (by degree), or a function ``(graph, shares)`` that
+        returns the part of each vertex. Shares and the like follow a colon, as in
+        ``"random:shares=2/1"``: see `evener.engine.partitioners.partition`. ``"auto"``: where
+        there are CPUs and GPUs, ``"high"`` with as few edges on the CPU as the memory of the GPUs
+        allows, and a sixteenth at least; else ``"random"``.
     exchange
         How parts tell each other of changes: ``"refined"``, only what changed;
         ``"maximal_subset"``, all vertices at the boundary; ``"all"``, whole arrays; or an object
