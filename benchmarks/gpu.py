@@ -12,13 +12,20 @@ code not counted. Results go to ``benchmarks/results/cuda_gteps.json``.
 
 ``--schedules`` compares the schedules (`gpu_schedules`); results go to
 ``benchmarks/results/cuda_schedules.json``.
+
+``--compile`` measures the first call in a new process, with nothing cached and then from the cache;
+results go to ``benchmarks/results/cuda_compile.json``.
 """
 
 from __future__ import annotations
 
 import argparse
 import functools
+import os
 import statistics
+import subprocess
+import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Callable
@@ -55,11 +62,11 @@ GRAPHS: dict[str, Callable[[], Any]] = {
     "grid2k": lambda: ev.generate.grid(2048, removed=0.05, weights=(1, 63), seed=1, device="cuda"),
 }
 GRAPHS_FOR_SCHEDULES: dict[str, Callable[[], Any]] = {
-    "kron20": GRAPHS["kron20"],
+    **GRAPHS,
     "kron22x16": lambda: ev.generate.rmat(22, 16, weights=(1, 63), seed=1, device="cuda"),
     "uniform20": lambda: ev.generate.uniform(20, 16, weights=(1, 63), seed=1, device="cuda"),
-    "grid2k": GRAPHS["grid2k"],
 }
+COMPILE_SECONDS, CACHED_SECONDS = 8.0, 0.3  # of a first call, most of each
 LARGE = {"kron20x1023": (20, 1023), "kron24x63": (24, 63)}  # scale and edge factor
 PAPER_GTEPS = 22.3  # BFS by pushing alone on 6 K40 (Pan et al. 2017)
 
@@ -215,6 +222,35 @@ def rate_case(
     return case | {"target": f"at least {PAPER_GTEPS}", "holds": rate >= PAPER_GTEPS}
 
 
+# ---- first calls -------------------------------------------------------------------------------
+
+FIRST_CALL = """
+import sys, warnings
+import numpy as np
+import evener as ev
+from gpu import calls, with_real_weights
+warnings.simplefilter("ignore", RuntimeWarning)
+graph = with_real_weights(ev.generate.rmat(12, 16, weights=(1, 63), seed=1))
+call = calls(graph, np.arange(4))[sys.argv[1]][0]
+print(call(0, device="cuda").stats["compile_seconds"])
+"""
+
+
+def compile_cases(algorithm: str) -> list[dict[str, Any]]:
+    """Seconds that the first call takes to compile its kernel, and to find it in the cache."""
+    cases = []
+    with tempfile.TemporaryDirectory() as cache:
+        given = {**os.environ, "EVENER_CACHE": cache}
+        for what, limit in (("compiled", COMPILE_SECONDS), ("from the cache", CACHED_SECONDS)):
+            told = subprocess.run(
+                [sys.executable, "-c", FIRST_CALL, algorithm], env=given, check=True,
+                capture_output=True, text=True, cwd=Path(__file__).parent,
+            )  # fmt: skip
+            seconds = float(told.stdout.split()[-1])
+            cases.append(limit_case(f"{algorithm}, {what}", seconds, limit, f"{seconds:.2f} s"))
+    return cases
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--graphs", help="the graphs to take, parted by commas")
@@ -223,9 +259,11 @@ def main() -> None:
     parser.add_argument("--no-verify", action="store_true")
     parser.add_argument("--gteps", action="store_true", help="BFS on the large graphs instead")
     parser.add_argument("--schedules", action="store_true", help="compare the schedules instead")
+    parser.add_argument("--compile", action="store_true", help="measure first calls instead")
     parser.add_argument("-o")
     given = parser.parse_args()
-    name = "cuda_gteps" if given.gteps else "cuda_schedules" if given.schedules else "cuda"
+    modes = [mode for mode in ("gteps", "schedules", "compile") if getattr(given, mode)]
+    name = "_".join(["cuda", *modes[:1]])
     out = Path(given.o or Path(__file__).with_name("results") / f"{name}.json")
     graphs = given.graphs.split(",") if given.graphs else list(LARGE if given.gteps else GRAPHS)
     results = preamble(name, 1)
@@ -236,6 +274,11 @@ def main() -> None:
         for graph in graphs:
             results["cases"] += large_cases(graph, given.trials, not given.no_verify)
             write_results(out, results)
+        print_cases(results["cases"])
+    elif given.compile:
+        for algorithm in given.algorithms.split(","):
+            results["cases"] += compile_cases(algorithm)
+        write_results(out, results)
         print_cases(results["cases"])
     elif given.schedules:
         warnings.simplefilter("ignore", RuntimeWarning)  # 20 iterations are not meant to converge
@@ -255,8 +298,7 @@ def measure_table(results: dict[str, Any], graphs: list[str], given: Any, out: P
         sources = sources_of(graph, 16)
         for algorithm in given.algorithms.split(","):
             call, field = calls(graph, sources)[algorithm]
-            trials = given.trials if algorithm in ("bfs", "sssp") else min(given.trials, 5)
-            cell = measure(call, field, trials, not given.no_verify)
+            cell = measure(call, field, given.trials, not given.no_verify)
             target, peer = TARGETS[algorithm][name]
             figure = f"{cell['kernel_ms']} ms (whole call {cell['wall_ms']}; best peer {peer})"
             more = cell | {"peer_ms": peer}
