@@ -7,8 +7,9 @@ fastest of some runs, without dividing the graph and compiling.
 
 * ``parts``: two and four parts on the card, by the time of the kernels;
 * ``hybrid``: the share alpha of the edges on the CPU, against the CPU alone and against the speedup
-  that the model predicts (`evener.engine.planner`), calibrated on generated graphs. Beside it is
-  what ideal parts would reach, which cost what their share of the edges costs the device alone;
+  that the model predicts (`evener.engine.planner`: its time of the CPU alone over that of both),
+  calibrated on generated graphs. Beside it is what ideal parts would reach, which cost what their
+  share of the edges costs the device alone;
 * ``directed``: a directed graph of which a limit lets the GPU have a part: ``high``, ``random`` and
   ``low`` at one alpha that all of them can have, and each at the smallest of its own; beside them
   the GPU alone that reads edges from the host's memory;
@@ -144,7 +145,9 @@ class Hybrid(Bench):
         self.rows: list[dict[str, Any]] = []
         began = time.perf_counter()
         costs = self.model.costs
-        say(f"{name}: CPU {1e3 * self.cpu.seconds:.2f} ms, GPU {1e3 * self.gpu.seconds:.2f} ms; "
+        self.cpu_predicted = self.model.alone(0).seconds
+        say(f"{name}: CPU {1e3 * self.cpu.seconds:.2f} ms (the model says "
+            f"{1e3 * self.cpu_predicted:.2f}), GPU {1e3 * self.gpu.seconds:.2f} ms; "
             f"calibrated in {time.perf_counter() - began:.1f} s: {costs}")  # fmt: skip
 
     def placed(self, partitioner: str, alpha: float, note: str = "") -> dict[str, Any]:
@@ -155,11 +158,12 @@ class Hybrid(Bench):
         timed = self.run(self.set, partition=how)
         cpu, ran = self.cpu.seconds, timed.result.stats
         ideal = max(stats.edges * np.array([cpu, self.gpu.seconds]) / self.graph.num_edges)
-        speedup, predicted = cpu / timed.seconds, cpu / guess
+        speedup, predicted = cpu / timed.seconds, self.cpu_predicted / guess
         self.rows.append({"partition": how, "predicted_s": guess, "taken_s": timed.seconds})
         told = {
             "device": self.set, "seconds": timed.seconds, "run_seconds": ran["run_seconds"],
-            "cpu_seconds": cpu, "cuda_seconds": self.gpu.seconds, "predicted_seconds": guess,
+            "cpu_seconds": cpu, "cpu_predicted_seconds": self.cpu_predicted,
+            "cuda_seconds": self.gpu.seconds, "predicted_seconds": guess,
             "speedup": round(speedup, 3), "predicted_speedup": round(predicted, 3),
             "speedup_of_ideal_parts": round(cpu / ideal, 3), "beta": stats.beta,
             "beta_aggregated": stats.beta_aggregated, "supersteps": ran["supersteps"],
@@ -182,6 +186,16 @@ class Hybrid(Bench):
         case["target"] = f"at least {REACHED} of the model's speedup"
         say(name, f"{1e3 * timed.seconds:.2f} ms: {figure}")
         return case
+
+    def unsaid(self) -> dict[str, Any]:
+        """Both, with the partition that they have if nobody names one."""
+        timed = self.run(self.set)
+        speedup, how = self.cpu.seconds / timed.seconds, timed.result.explain().splitlines()[1]
+        case = f"{self.name}, cpu+cuda, auto"
+        figure = f"{speedup:.2f} × the CPU alone. {how}"
+        say(case, figure)
+        told = limit_case(case, speedup, 0, figure, seconds=timed.seconds, verified=True)
+        return told | {"holds": True, "target": "none: it stands beside the others"}
 
     def pick(self, limit: int, mapped: float) -> dict[str, Any]:
         """The placement that the planner chooses with a limit on the GPU, against the best."""
@@ -212,6 +226,7 @@ def on_two_shares(graph: Any, given: argparse.Namespace, keep: Call) -> None:
             for one in found:  # they share the division of the graph
                 keep([one.placed(partitioner, alpha)])
     for one in found:
+        keep([one.unsaid()])
         keep(agreement(f"model: {one.name}, cpu+cuda", one.rows))
 
 

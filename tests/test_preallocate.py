@@ -51,12 +51,23 @@ def test_records_stay_within_a_limit(device):
     assert run(Repeats, GRAPH, device=device, times=2000).visits.min() == 2000
 
 
-def test_parts_tell_what_they_recorded():
+@pytest.mark.parametrize("device", ["cpu:2", "cpu:1+cpu:1"])
+def test_runs_tell_what_they_recorded(device):
     few, many = (
-        sum(run(Repeats, GRAPH, device="cpu:1+cpu:1", times=times).stats["memory"])
-        for times in (1, 50)
+        sum(run(Repeats, GRAPH, device=device, times=times).stats["memory"]) for times in (1, 50)
     )
     assert many - few == 49 * GRAPH.num_vertices * GRAPH.indices.itemsize
+
+
+def test_memory_of_one_cpu():
+    """The graph and the fields, two queues at most, a byte and bits; buckets, where there are."""
+    n = GRAPH.num_vertices
+    (found,) = ev.bfs(GRAPH, 0, device="cpu:2").stats["memory"]
+    least = GRAPH._indptr.nbytes + GRAPH._indices.nbytes + GRAPH.degrees.nbytes + 8 * n
+    assert least < found < least + 16 * n + 1000
+    weighted = ev.generate.rmat(8, 8, seed=1, weights=(1, 9))
+    (ordered,) = ev.sssp(weighted, 0, device="cpu:2").stats["memory"]
+    assert ordered > weighted.nbytes + 12 * weighted.num_vertices
 
 
 def test_programs_that_record_nothing_take_any():
