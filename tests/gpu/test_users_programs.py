@@ -105,9 +105,9 @@ def test_kernels_that_return_for_more_room(program, monkeypatch):
 
 @pytest.mark.parametrize("device", ["cuda", "cuda+cuda", "cpu:2+cuda"])
 def test_room_for_records(device, monkeypatch):
-    monkeypatch.setattr(preallocate, "_factors", {})
     graph = ev.generate.rmat(9, 6, seed=3)
     want = run(Repeats, graph, device="cpu", times=5)
+    monkeypatch.setattr(preallocate, "_factors", {})  # the CPU remembers too
     for given in (True, 3):
         with pytest.raises(MemoryBudgetError, match="preallocate has room for [13]; give it"):
             run(Repeats, graph, device=device, times=5, preallocate=given)
