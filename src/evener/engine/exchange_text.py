@@ -150,6 +150,24 @@ class Texts:
         ]
         return _function("merge(values, home, slot)", lines)
 
+    def look(self, leader: str, followers: tuple[str, ...]) -> str:
+        """``look(values, home, slot)``: what an owner has, and what a ghost of it has."""
+        found = [self.value(leader, "home")]
+        found += [self.value(name, "slot") for name in (leader, *followers)]
+        return _function("look(values, home, slot)", [f"return ({', '.join(found)})"])
+
+    def improve(self, leader: str, followers: tuple[str, ...]) -> str:
+        """``improve(values, home, found)``: with `look` it is `merge_emitted` in two steps."""
+        better = BETTER[str(self.d.fields[leader].merge)]
+        lines = [f"if found[1] {better} found[0]:"]
+        lines += [
+            f"    {self.value(name, 'home')} = found[{i}]"
+            for i, name in enumerate((leader, *followers), start=1)
+        ]
+        return _function(
+            "improve(values, home, found)", [*lines, "    return True", "return False"]
+        )
+
     def merge_if(self, leader: str, followers: tuple[str, ...]) -> str:
         """``merge_if(values, told, home, slot)``: the same if it was told, without a branch."""
         better = BETTER[str(self.d.fields[leader].merge)]

@@ -329,9 +329,9 @@ class Exchanges(_Writer):
         self.put(self.pull_call(stage, where, source))
         self.collect(plan, emits=False)
 
+    @abstractmethod
     def delivered(self, stale: Stale) -> str:
-        """The same as a stage that is no order takes it."""
-        return self.emitted(stale)
+        """How emitted ghosts are merged by a stage that is no order: functions, arrays, bytes."""
 
     def emitted(self, stale: Stale) -> str:
         """How emitted ghosts are merged: function, arrays, bytes of one."""

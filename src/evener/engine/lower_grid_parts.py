@@ -6,6 +6,7 @@ from typing import Any, NoReturn
 
 from evener.device import warp
 from evener.engine import fusion
+from evener.engine.exchange_plan import Stale
 from evener.engine.exchange_text import Texts
 from evener.engine.job import Job
 from evener.engine.lower import NotLoweredError
@@ -163,6 +164,12 @@ class _GridPartsWriter(Exchanges, _GridWriter):
         peek = self.function(texts.peek(plan.broadcast))
         place = self.function(texts.place(plan.broadcast))
         return f"{peek}, {place}, {values}, {olds}"
+
+    def delivered(self, stale: Stale) -> str:
+        """Two functions, likewise."""
+        texts = Texts(self.d, [stale.leader, *stale.followers], [], set())
+        look, improve = self.function(texts.look(*stale)), self.function(texts.improve(*stale))
+        return f"{look}, {improve}, {self.emitted(stale).partition(', ')[2]}"
 
     def is_in_two_steps(self, stage: Stage) -> bool:
         """Whether a stage first reads replicated fields and then writes them.

@@ -49,6 +49,7 @@ LOOKS = 256  # at the others' flags between two looks whether all must give up
 MOST_PARTS = 32  # on one card: lanes of a warp
 ROW = 4  # words of a row: cycles of communication, bytes, useful bytes, bytes of `all`
 
+_U0, _U2, _U3, _U4 = np.uint64(0), np.uint64(2), np.uint64(3), np.uint64(4)
 _U5, _U31, _FULL_WORD = np.uint64(5), np.uint64(31), np.uint32(0xFFFFFFFF)
 
 
@@ -232,26 +233,30 @@ def tell(world, q, owners_tell, changed, ghosts, owned, width, flagged):
         sent = world.measure(world.policy, owners_tell, changed, ghosts, owned, width, flagged)
         links = world.parts * world.parts
         at = world.part * world.parts + q
-        world.traffic[SENT * links + at] += sent
-        world.traffic[USEFUL * links + at] += changed * width
-        world.traffic[WHOLE * links + at] += (owned if owners_tell else ghosts) * width
+        whole = owned if owners_tell else ghosts
+        # Nobody else adds to these, but what is added by an atomic need not be read first.
+        atomic.add(world.traffic, SENT * links + at, np.int64(sent))
+        atomic.add(world.traffic, USEFUL * links + at, np.int64(changed * width))
+        atomic.add(world.traffic, WHOLE * links + at, np.int64(whole * width))
 
 
 @compiled(allocates=False)
 def note_links(team, world, rows, row, talked):
     """What had been told, and how long that had taken, when a superstep ended."""
-    if team.thread == 0 and (row + 2) * ROW <= len(rows):
+    if team.rank == 0 and (row + 2) * ROW <= len(rows):
         links = world.parts * world.parts
         sent, useful, whole = np.int64(0), np.int64(0), np.int64(0)
-        for q in range(world.parts):
+        for q in range(team.lane, world.parts, 32):
             at = world.part * world.parts + q
             sent += world.traffic[SENT * links + at]
             useful += world.traffic[USEFUL * links + at]
             whole += world.traffic[WHOLE * links + at]
-        rows[(row + 1) * ROW] = talked
-        rows[(row + 1) * ROW + 1] = sent
-        rows[(row + 1) * ROW + 2] = useful
-        rows[(row + 1) * ROW + 3] = whole
+        sent, useful, whole = sum_of_warp(sent), sum_of_warp(useful), sum_of_warp(whole)
+        if team.lane == 0:
+            rows[(row + 1) * ROW] = talked
+            rows[(row + 1) * ROW + 1] = sent
+            rows[(row + 1) * ROW + 2] = useful
+            rows[(row + 1) * ROW + 3] = whole
 
 
 # ---- from owners to ghosts --------------------------------------------------------------------
@@ -282,7 +287,7 @@ def broadcast(team, world, copy, values, olds, width):
 
 @compiled(allocates=False)
 def mark_members(team, world, current, members):
-    """Make bits of the frontier of this part."""
+    """Make bits of the frontier of this part; nobody reads them before the next meeting."""
     owned = world.owned[world.part]
     form = current.info[FORM]
     for w in range(team.thread, len(members), team.threads):
@@ -296,11 +301,10 @@ def mark_members(team, world, current, members):
         elif form == BITS and w < len(current.bits):
             word = current.bits[np.uint64(w)]
         members[np.uint64(w)] = word
-    barrier(team.sync)
     if form == QUEUE:
+        barrier(team.sync)
         for i in range(team.thread, current.info[SIZE], team.threads):
             join(members, member(current, i))
-        barrier(team.sync)
 
 
 @compiled(allocates=False)
@@ -312,45 +316,36 @@ def spread(team, world, members, peek, place, values, olds, width):
     """
     meet(world)
     me = world.part
-    owned = world.owned[me]
-    first = first_ghost(world, me, 0)
-    slots = world.bases[me] + owned - first
+    before = world.owned[me] - first_ghost(world, me, 0)  # from the number of a ghost to its bit
+    apart = np.uint64(32 * team.warps)
+    four = _U4 * apart
     for q in range(world.parts):
-        if is_far(world, q):
+        low, high = first_ghost(world, me, q), first_ghost(world, me, q + 1)
+        if is_far(world, q) or low == high:
             continue
         theirs = np.uint64(32 * world.words_from[q] - world.bases[q])
-        low, high = first_ghost(world, me, q), first_ghost(world, me, q + 1)
-        begin, stop = owned + low - first, owned + high - first
+        homes, size = world.home[low:high], np.uint64(high - low)
+        ghost, slot = np.uint64(low), np.uint64(world.bases[me] + before + low)
         told_here = np.int64(0)
-        w = begin // 32 + team.rank
-        while 32 * w < stop and low < high:
-            # Four words at a time, so that as many loads are under way.
-            v = 32 * w + team.lane
-            apart = 32 * team.warps
-            g0, g1 = v - owned + first, v + apart - owned + first
-            g2, g3 = g1 + apart, g1 + 2 * apart
-            a, b = home_of(world, g0, low, high), home_of(world, g1, low, high)
-            c, d = home_of(world, g2, low, high), home_of(world, g3, low, high)
-            at_a, at_b, at_c, at_d = (
-                peek(values, a), peek(values, b), peek(values, c), peek(values, d)
-            )  # fmt: skip
-            in_a, in_b = has_bit(world.bits, a + theirs), has_bit(world.bits, b + theirs)
-            in_c, in_d = has_bit(world.bits, c + theirs), has_bit(world.bits, d + theirs)
-            in_a, in_b = in_a and low <= g0 < high, in_b and low <= g1 < high
-            in_c, in_d = in_c and low <= g2 < high, in_d and low <= g3 < high
-            if in_a:
-                place(values, olds, np.uint64(slots + g0), np.uint64(g0), at_a)
-            if in_b:
-                place(values, olds, np.uint64(slots + g1), np.uint64(g1), at_b)
-            if in_c:
-                place(values, olds, np.uint64(slots + g2), np.uint64(g2), at_c)
-            if in_d:
-                place(values, olds, np.uint64(slots + g3), np.uint64(g3), at_d)
-            told_here += join_word(team, members, w, in_a)
-            told_here += join_word(team, members, w + team.warps, in_b)
-            told_here += join_word(team, members, w + 2 * team.warps, in_c)
-            told_here += join_word(team, members, w + 3 * team.warps, in_d)
-            w += 4 * team.warps
+        w = (before + low) // 32 + team.rank
+        # Lanes that begin before the first ghost are beyond the last one, by far.
+        at = np.uint64(32 * w + team.lane - before - low)
+        a, b = four_at(homes, size, at, apart), four_at(homes, size, at + four, apart)
+        while 32 * w < before + high:
+            # Eight words at a time and the homes of the next, so that many loads are under way:
+            # there are few threads, and each load waits for another.
+            next_a = four_at(homes, size, at + _U2 * four, apart)
+            next_b = four_at(homes, size, at + _U3 * four, apart)
+            in_a, has_a = four_members(world.bits, theirs, peek, values, a)
+            in_b, has_b = four_members(world.bits, theirs, peek, values, b)
+            in_a, in_b = so_many(in_a, size, at, apart), so_many(in_b, size, at + four, apart)
+            place_four(place, values, olds, slot + at, ghost + at, apart, in_a, has_a)
+            place_four(place, values, olds, slot + at + four, ghost + at + four, apart, in_b, has_b)
+            told_here += join_four(team, members, w, in_a)
+            told_here += join_four(team, members, w + 4 * team.warps, in_b)
+            a, b = next_a, next_b
+            at += _U2 * four
+            w += 8 * team.warps
         if team.lane == 0 and told_here > 0:
             atomic.add(world.counts, me * world.parts + q, told_here)
     meet(world)
@@ -358,9 +353,58 @@ def spread(team, world, members, peek, place, values, olds, width):
 
 
 @compiled(allocates=False)
-def home_of(world, g, low, high):
-    """Where the owner has a ghost; of one that is there, if this one is not."""
-    return np.uint64(world.home[np.uint64(min(max(g, low), high - 1))])
+def four_at(array, size, at, apart):
+    """Four elements of an array, so far apart; the first one for those beyond the end."""
+    at_b, at_c, at_d = at + apart, at + _U2 * apart, at + _U3 * apart
+    a = np.uint64(array[at if at < size else _U0])
+    b = np.uint64(array[at_b if at_b < size else _U0])
+    c = np.uint64(array[at_c if at_c < size else _U0])
+    d = np.uint64(array[at_d if at_d < size else _U0])
+    return a, b, c, d
+
+
+@compiled(allocates=False)
+def four_members(bits, theirs, peek, values, homes):
+    """Which of four owners are members, and their values."""
+    a, b, c, d = homes
+    has = peek(values, a), peek(values, b), peek(values, c), peek(values, d)
+    inside = (
+        has_bit(bits, a + theirs), has_bit(bits, b + theirs), has_bit(bits, c + theirs),
+        has_bit(bits, d + theirs),
+    )  # fmt: skip
+    return inside, has
+
+
+@compiled(allocates=False)
+def so_many(inside, size, at, apart):
+    """Of four so far apart, those inside that are there."""
+    a, b = inside[0] and at < size, inside[1] and at + apart < size
+    c, d = inside[2] and at + _U2 * apart < size, inside[3] and at + _U3 * apart < size
+    return a, b, c, d
+
+
+@compiled(allocates=False)
+def place_four(place, values, olds, slot, ghost, apart, inside, has):
+    """Give four ghosts, so far apart, what their owners have, if those are members."""
+    if inside[0]:
+        place(values, olds, slot, ghost, has[0])
+    if inside[1]:
+        place(values, olds, slot + apart, ghost + apart, has[1])
+    if inside[2]:
+        place(values, olds, slot + _U2 * apart, ghost + _U2 * apart, has[2])
+    if inside[3]:
+        place(values, olds, slot + _U3 * apart, ghost + _U3 * apart, has[3])
+
+
+@compiled(allocates=False)
+def join_four(team, members, w, inside):
+    """Set the bits of four words, one of each round of the warps; returns how many."""
+    return (
+        join_word(team, members, w, inside[0])
+        + join_word(team, members, w + team.warps, inside[1])
+        + join_word(team, members, w + 2 * team.warps, inside[2])
+        + join_word(team, members, w + 3 * team.warps, inside[3])
+    )
 
 
 @compiled(allocates=False)
@@ -452,38 +496,71 @@ def put_away(team, world, stamp, joins, v):
 
 
 @compiled(allocates=False)
-def deliver(team, world, merge, values, width, stamp, following):
+def deliver(team, world, look, improve, values, width, stamp, following):
     """As `collect` where ghosts change exactly if they are emitted: only those are looked at.
 
-    ``merge(values, home, slot)`` says whether the vertex changed; then it joins the frontier.
+    ``look(values, home, slot)`` has the values of both, ``improve(values, home, found)`` says
+    whether the vertex changes by them; then it joins the frontier. No ghost is in a box twice.
     """
     meet(world)
-    me, mark = world.part, np.uint32(stamp)
+    me, base = world.part, world.bases[world.part]
     held = np.int64(0)
+    first, apart = np.uint64(32 * team.rank + team.lane), np.uint64(team.threads)
     for q in range(world.parts):
-        if q != me:
-            size = world.boxed[q * BOXED + stamp % TURNS]
-            changed = np.int64(0)
-            base = 32 * team.rank
-            while base < size:
-                i = base + team.lane
-                joins, v = False, following.queue.dtype.type(0)
-                if i < size:
-                    found, home = arrived(world, merge, values, q, i)
-                    if found > 0:
-                        changed += 1
-                    if found > 1 and world.marks[home] != mark:
-                        world.marks[home] = mark
-                        joins = True
-                        v = following.queue.dtype.type(np.int64(home) - world.bases[me])
-                held = append(team, held, 0, following.queue, following.info, SIZE, joins, v)
-                base += team.threads
-            count(team, world.counts, me * world.parts + q, changed)
-            if world.parts > 2:
-                barrier(team.sync)
+        low, high = first_ghost(world, q, me), first_ghost(world, q, me + 1)
+        begin, many = first_ghost(world, q, 0), world.boxed[q * BOXED + stamp % TURNS]
+        if q == me or low == high or many == 0:
+            continue
+        box, size = world.box[begin : begin + many], np.uint64(many)
+        homes, mine = world.home[low:high], np.uint64(high - low)
+        slot = np.uint64(world.bases[q])
+        ghost = np.uint64(begin - world.owned[q] - low)  # from a vertex there to its number here
+        changed = np.int64(0)
+        at = first
+        while at - np.uint64(team.lane) < size:
+            # Four at a time, so that as many loads are under way.
+            v0, v1, v2, v3 = four_at(box, size, at, apart)
+            at_a, at_b, at_c, at_d = v0 + ghost, v1 + ghost, v2 + ghost, v3 + ghost
+            a = np.uint64(homes[at_a if at_a < mine else _U0])
+            b = np.uint64(homes[at_b if at_b < mine else _U0])
+            c = np.uint64(homes[at_c if at_c < mine else _U0])
+            d = np.uint64(homes[at_d if at_d < mine else _U0])
+            has_a, has_b = look(values, a, slot + v0), look(values, b, slot + v1)
+            has_c, has_d = look(values, c, slot + v2), look(values, d, slot + v3)
+            mark_a, mark_b, mark_c, mark_d = (
+                world.marks[a], world.marks[b], world.marks[c], world.marks[d]
+            )  # fmt: skip
+            for_a = at_a < mine and at < size
+            for_b = at_b < mine and at + apart < size
+            for_c = at_c < mine and at + _U2 * apart < size
+            for_d = at_d < mine and at + _U3 * apart < size
+            changed += np.int64(for_a) + np.int64(for_b) + np.int64(for_c) + np.int64(for_d)
+            for_a = for_a and improve(values, a, has_a)
+            for_b = for_b and improve(values, b, has_b)
+            for_c = for_c and improve(values, c, has_c)
+            for_d = for_d and improve(values, d, has_d)
+            held = joined(team, world, held, following, stamp, for_a, a, mark_a, base)
+            held = joined(team, world, held, following, stamp, for_b, b, mark_b, base)
+            held = joined(team, world, held, following, stamp, for_c, c, mark_c, base)
+            held = joined(team, world, held, following, stamp, for_d, d, mark_d, base)
+            at += _U4 * apart
+        count(team, world.counts, me * world.parts + q, changed)
+        if world.parts > 2:
+            barrier(team.sync)
     flush(team, held, 0, following.queue, following.info, SIZE)
     meet(world)
     account(team, world, False, width, False)
+
+
+@compiled(allocates=False)
+def joined(team, world, held, following, stamp, changed, home, had, base):
+    """Let a vertex that changed join the frontier, unless it has the mark of those that have."""
+    mark = np.uint32(stamp)
+    joins = changed and had != mark
+    if joins:
+        world.marks[home] = mark
+    v = following.queue.dtype.type(np.int64(home) - base)
+    return append(team, held, 0, following.queue, following.info, SIZE, joins, v)
 
 
 @compiled(allocates=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from evener.device import compiled
-from evener.device.warp import ballot, count_bits, set_bits, shuffle
+from evener.device.warp import ballot, barrier, count_bits, set_bits, shuffle
 from evener.operators.grid.exchange import count
 from evener.operators.grid.frontier import below, has_bit
 from evener.operators.hub import GROUP, bits_of, first_of, is_far, slots_of
@@ -20,6 +20,7 @@ def carry_members(team, world, members, pack, arrive, values, boxes, olds, half)
     """As `evener.operators.hub.carry_members`: a warp has a group of ghosts at a time."""
     hub, me, shift = world.hub, world.part, half * world.hub.total
     mine = np.uint64(32 * world.words_from[me] - world.bases[me])
+    barrier(team.sync)  # the bits of this part are there
     for p in range(world.parts):
         if is_far(world, p):
             low, high = first_of(world, p, me), first_of(world, p, me + 1)
