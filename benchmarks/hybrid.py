@@ -7,9 +7,8 @@ fastest of some runs, without dividing the graph and compiling.
 
 * ``parts``: two and four parts on the card, by the time of the kernels;
 * ``hybrid``: the share alpha of the edges on the CPU, against the CPU alone and against the speedup
-  that the model predicts (`evener.engine.planner`: its time of the CPU alone over that of both),
-  calibrated on generated graphs. Beside it is what ideal parts would reach, which cost what their
-  share of the edges costs the device alone;
+  that the model predicts (`evener.engine.planner`), calibrated on generated graphs. Beside it is
+  what ideal parts would reach, which cost what their share of the edges costs the device alone;
 * ``directed``: a directed graph of which a limit lets the GPU have a part: ``high``, ``random`` and
   ``low`` at one alpha that all of them can have, and each at the smallest of its own; beside them
   the GPU alone that reads edges from the host's memory;
@@ -158,7 +157,7 @@ class Hybrid(Bench):
         timed = self.run(self.set, partition=how)
         cpu, ran = self.cpu.seconds, timed.result.stats
         ideal = max(stats.edges * np.array([cpu, self.gpu.seconds]) / self.graph.num_edges)
-        speedup, predicted = cpu / timed.seconds, self.cpu_predicted / guess
+        speedup, predicted = cpu / timed.seconds, cpu / guess
         self.rows.append({"partition": how, "predicted_s": guess, "taken_s": timed.seconds})
         told = {
             "device": self.set, "seconds": timed.seconds, "run_seconds": ran["run_seconds"],
