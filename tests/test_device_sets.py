@@ -39,7 +39,7 @@ from test_interpret import (
 from test_native import Everything
 from test_native_loops import Bounded, EdgesThroughout, Nested, OverEdges
 from test_partitioned import ANY_VALUE, Reset, Totals, weighted
-from test_parts import ALGORITHMS, small
+from test_parts import ALGORITHMS, DIRECTION, small
 
 OWN = [
     Search, Nearest, Plain, Paths, Labels, Gathered, Scattered, OnEdges, Slices, Reset, Totals,
@@ -155,10 +155,20 @@ def named(cases):
 
 
 @pytest.mark.parametrize(
+    ("program", "name", "devices", "partition", "policy"),
+    named(pairwise(OWN, list(GRAPHS), SETS, SPLIT, list(NAMES))),
+)
+def test_sets(program, name, devices, partition, policy):
+    """In one direction each, since every other is a kernel to be compiled."""
+    check(program, name, devices, partition, policy, DIRECTION.get(program, "auto"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
     ("program", "name", "devices", "partition", "policy", "direction"),
     named(pairwise(OWN, list(GRAPHS), SETS, SPLIT, list(NAMES), ["auto", "push", "pull"])),
 )
-def test_sets(program, name, devices, partition, policy, direction):
+def test_sets_in_all_directions(program, name, devices, partition, policy, direction):
     check(program, name, devices, partition, policy, direction)
 
 

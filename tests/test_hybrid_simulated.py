@@ -64,7 +64,11 @@ def test_programs(program):
             check(program, GRAPHS[name], SETS[(FEW.index(program) + i) % 3])
 
 
-@pytest.mark.parametrize("program", FEW, ids=lambda p: p.__name__)
+@pytest.mark.parametrize(
+    "program",
+    [pytest.param(p, marks=pytest.mark.slow) if p.__name__ in LONG else p for p in FEW],
+    ids=lambda p: p.__name__,
+)
 def test_several_cards(program):
     """A kernel on each of several GPUs, which share no memory but the hub."""
     for name, k in (("rmat", 2), ("directed", 3)):

@@ -59,11 +59,12 @@ def given_for(program, graph):
     return {"source": graph.labels[0]} if needs_source(program) else {}
 
 
+# Of each program one, since each is a kernel to be compiled.
+DIRECTION = {program: ("push", "pull", "auto")[i % 3] for i, program in enumerate(PROGRAMS)}
 CASES = [
-    (program, list(DEGENERATE)[(3 * i + j) % len(DEGENERATE)], K[(i + j) % 4], direction)
+    (program, list(DEGENERATE)[(3 * i + j) % len(DEGENERATE)], K[(i + j) % 4], DIRECTION[program])
     for i, program in enumerate(PROGRAMS)
     for j in range(len(DEGENERATE))
-    for direction in (("push", "pull", "auto")[i % 3],)  # each is a kernel to be compiled
 ]
 
 
