@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from evener.device import compiled
-from evener.device.warp import ballot
+from evener.device.warp import ballot, shuffle
 from evener.operators.schedules.common import (
     look_up,
     size_of,
@@ -34,6 +34,8 @@ def of_width(width: int) -> SimpleNamespace:
         while base < size:
             i = base + team.lane // width
             u, e, degree = look_up(out, current, i, size, wanted, first, last, s)
+            # Calls may end what is wanted: the group goes by what its first lane has seen.
+            e, degree = shuffle(e, team.lane - seat), shuffle(degree, team.lane - seat)
             if seat == 0:
                 calls += degree
             stop = e + degree
