@@ -137,6 +137,7 @@ def test_examples(program, sets):
             want, have = (
                 ev.run(program, graph, device=device, **given) for device in ("cpu", SETS[sets])
             )
+            # Sums in another order: what iterates to a tolerance may end elsewhere.
             compare(program, have, want, rtol=1e-6, atol=1e-9)
 
 

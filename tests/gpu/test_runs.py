@@ -38,7 +38,7 @@ def test_results_may_stay_on_the_device():
 
 
 def test_frames_of_results_on_the_device():
-    pytest.importorskip("polars")
+    pytest.importorskip("polars", reason="frames are made by polars")
     graph = weighted(ev.generate.grid(20, 20, weights=(1, 9), seed=1))
     r = ev.sssp(graph, 0, device="cuda", device_arrays=True)
     assert r.to_polars().height == 400

@@ -71,8 +71,8 @@ def run(
         ``"metis"``, ``"high"`` or ``"low"`` (by degree), or a function ``(graph, shares)`` that
         returns the part of each vertex. Shares and the like follow a colon, as in
         ``"random:shares=2/1"``: see `evener.engine.partitioners.partition`. ``"auto"``: where
-        there are CPUs and GPUs, ``"high"`` with as few edges on the CPU as the memory of the GPUs
-        allows, and a sixteenth at least; else ``"random"``.
+        there are CPUs and GPUs, ``"high"`` with as few edges on the first CPU as the memory of
+        the GPUs allows, and a sixteenth at least; else ``"random"``.
     exchange
         How parts tell each other of changes: ``"refined"``, only what changed;
         ``"maximal_subset"``, all vertices at the boundary; ``"all"``, whole arrays; or an object
