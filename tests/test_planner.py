@@ -42,7 +42,7 @@ class Given(Calibration):
     def costs(self, workload, names, like, rates):
         return None
 
-    def growth(self, workload, device, like, scale=None):
+    def growth(self, workload, device, like, scale):
         return 1.0
 
 
@@ -193,7 +193,7 @@ def test_vertices_and_meetings_count(kron):
 
 def test_larger_graphs_cost_more(monkeypatch):
     monkeypatch.setattr(calibrate, "_LARGEST_OF_SETS", {"cpu": 9})
-    monkeypatch.setattr(calibrate, "_seconds", lambda workload, device, graph: graph.num_edges**1.5)
+    monkeypatch.setattr(calibrate, "_seconds", lambda w, device, graph, **_: graph.num_edges**1.5)
     graph, rates = ev.generate.rmat(12, 8, seed=1), np.array([1e8, 1e8])
     known = Calibration(again=True)
     grown = known.growth(SEARCH, "cpu:1", graph, 9)
@@ -220,7 +220,8 @@ def test_costs_of_a_set_are_measured_once_and_kept(monkeypatch):
     workload, graph = Workload("counted", counted), ev.generate.rmat(10, 8, seed=1)
     rates, names = np.array([1e8, 1e8]), ["cpu:1", "cpu:1"]
     found = Calibration(again=True).costs(workload, names, graph, rates)
-    assert found.superstep > 0  # so small a graph may take nothing but its supersteps
+    # So small a graph may take nothing but its supersteps, or they nothing that can be told.
+    assert max(*found.edge, *found.vertex, *found.message, found.superstep) > 0
     assert min(found.edge + found.vertex + found.message) >= 0
     assert asked.count("cpu:1+cpu:1") > 6
     asked.clear()
@@ -230,6 +231,24 @@ def test_costs_of_a_set_are_measured_once_and_kept(monkeypatch):
 
 
 # ---- calibration ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("edge", "vertex"), [(1e-9, 0.0), (0.0, 1e-7), (2e-9, 5e-8)])
+def test_what_edges_and_vertices_take_is_told_apart(edge, vertex, monkeypatch):
+    """On a graph that is larger and denser than all that was measured."""
+    fixed = 2e-5
+
+    def seconds(workload, device, graph, **_):
+        return fixed + edge * graph.num_edges + vertex * graph.num_vertices
+
+    monkeypatch.setattr(calibrate, "_seconds", seconds)
+    monkeypatch.setattr(calibrate, "_FEW", 4)
+    monkeypatch.setattr(calibrate, "_LARGEST", {"cpu": 10, "cuda": 10})
+    graph = ev.generate.rmat(13, 40, seed=1)
+    true = seconds(None, None, graph)
+    for device in ("cpu:2", "cuda"):
+        rate = Calibration(again=True).rate(SEARCH, device, graph)
+        assert graph.num_edges / rate == pytest.approx(true, rel=0.25)
 
 
 @pytest.fixture

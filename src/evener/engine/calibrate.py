@@ -1,9 +1,10 @@
 """What this machine can do: rates of programs and links, measured once and kept on disk.
 
 A rate is edges of the graph over seconds of the whole run, so it holds how often a program looks at
-an edge. It depends on the graph: it is measured on one of the same kind (skewed, even, a lattice)
-and, as far as a second or two allows, of the same size. What parts cost on a set of devices
-(`evener.engine.cost_model`) is found likewise, from runs of the set over a few partitions.
+an edge. Runs take time for edges, for vertices and whatever their size: these are told apart by
+runs on graphs of the same kind (skewed, even, a lattice) and, as far as a second or two allows, of
+the same size. What parts cost on a set of devices (`evener.engine.cost_model`) is found likewise,
+from runs of the set over a few partitions.
 """
 
 from __future__ import annotations
@@ -77,13 +78,43 @@ class Calibration:
         self._traffic: dict[str, Traffic] = {}
 
     def rate(self, workload: Workload, device: str, like: Graph) -> float:
-        """Edges a second of a program on one device, on graphs like this one."""
-        scale = _scale(like, _LARGEST[device.removesuffix(EDGES_MAPPED).partition(":")[0]])
-        key = self._key(workload, device, like, scale)
+        """Edges a second of a program on one device, on a graph like this one and of its size."""
+        kind = device.removesuffix(EDGES_MAPPED).partition(":")[0]
+        scale = _scale(like, _largest(kind))
+        edge, vertex, fixed = self._terms(workload, device, like, scale)
+        m = max(1, like.num_edges)
+        grown = self.growth(workload, device, like, scale)
+        return m / (fixed + grown * (edge * m + vertex * like.num_vertices))
+
+    def _terms(
+        self, workload: Workload, device: str, like: Graph, scale: int
+    ) -> tuple[float, float, float]:
+        """Seconds for an edge, for a vertex, and whatever the size of a graph.
+
+        A search looks at few of many edges: what it takes for a vertex is told by a graph that has
+        fewer edges for each. What does not depend on the size is told by a graph that is small.
+        """
+        m, n, spent = self._spent(workload, device, like, scale)
+        fixed = self._spent(workload, device, like, _FEW)[2] if scale > 2 * _FEW else 0.0
+        spent -= min(fixed, 0.9 * spent)
+        if _kind(like) == "lattice" or _factor(like) <= _THIN:
+            return spent / m, 0.0, fixed
+        few, _, less = self._spent(workload, device, like, scale, _THIN)
+        less -= min(fixed, 0.9 * less)
+        edge = min(max(0.0, (spent - less) / (m - few)), spent / m)
+        return edge, (spent - edge * m) / n, fixed
+
+    def _spent(
+        self, workload: Workload, device: str, like: Graph, scale: int, factor: int = 0
+    ) -> tuple[int, int, float]:
+        """Edges and vertices of an example, and the seconds of a run on it."""
+        key = f"{self._key(workload, device, like, scale)}{f', {factor}' if factor else ''}"
         if key not in self._known:
-            graph = _example(like, scale)
-            self._keep(key, graph.num_edges / _seconds(workload, device, graph))
-        return float(self._known[key])
+            graph = _example(like, scale, factor)
+            taken = _seconds(workload, device, graph)
+            self._keep(key, (max(1, graph.num_edges), graph.num_vertices, taken))
+        m, n, seconds = self._known[key]
+        return m, n, seconds
 
     def costs(
         self, workload: Workload, names: Sequence[str], like: Graph, rates: np.ndarray
@@ -112,26 +143,20 @@ class Calibration:
         longer = max(1.0, like.num_vertices / 2.0**scale) ** 0.5 if _kind(like) == "lattice" else 1
         return found._replace(supersteps=found.supersteps * longer)
 
-    def growth(
-        self, workload: Workload, device: str, like: Graph, scale: int | None = None
-    ) -> float:
+    def growth(self, workload: Workload, device: str, like: Graph, scale: int) -> float:
         """How many times as long a CPU takes for an edge of this graph as of one of that scale.
 
         Of a larger graph the caches hold less. It is found on two graphs with few edges, the larger
-        one as large as a second allows; a scale that is not given is that of `rate`.
+        one as large as a second allows.
         """
         if not device.startswith("cpu") or _kind(like) == "lattice":
             return 1.0
-        base = _scale(like, _LARGEST["cpu"]) if scale is None else scale
         larger = _scale(like, _LARGEST_THIN[num_cores() >= _MANY_CORES])
-        if larger <= base:
+        if larger <= scale:
             return 1.0
-        key = f"growth from {base} to {self._key(workload, device, like, larger)}"
-        if key not in self._known:
-            graphs = [_example(like, size, _THIN) for size in (base, larger)]
-            spent = [_seconds(workload, device, graph) / graph.num_edges for graph in graphs]
-            self._keep(key, max(1.0, spent[1] / spent[0]))
-        return float(self._known[key])
+        spent = [self._spent(workload, device, like, size, _THIN) for size in (scale, larger)]
+        each = [seconds / m for m, _, seconds in spent]
+        return max(1.0, each[1] / each[0])
 
     def _key(self, workload: Workload, device: str, like: Graph, scale: int) -> str:
         code = _code(self.traffic(workload).declaration)
@@ -206,6 +231,12 @@ def _factor(graph: Graph) -> int:
     return 1 << min(5, max(1, round(np.log2(max(mean, 1)))))
 
 
+def _largest(kind: str) -> int:
+    """The scale of the largest example for a kind of device."""
+    # On small graphs many cores mostly wait for each other.
+    return _LARGEST[kind] + 2 * (kind == "cpu" and num_cores() >= _MANY_CORES)
+
+
 def _scale(graph: Graph, largest: int) -> int:
     return min(largest, max(4, round(np.log2(max(2, graph.num_vertices)))))
 
@@ -233,18 +264,21 @@ def _run(workload: Workload, device: str, graph: Graph, **options: Any) -> Resul
         return workload.call(graph, int(np.argmax(graph.degrees)), device=name, **options)
 
 
-def _seconds(workload: Workload, device: str, graph: Graph) -> float:
+def _seconds(workload: Workload, device: str, graph: Graph, *, of_loop: bool = False) -> float:
     """Of the fastest run, after one that compiles: other work on the machine only slows runs."""
     _run(workload, device, graph)
     spent: list[float] = []
     while len(spent) < _TIMES or (sum(spent) < _ENOUGH_SECONDS and len(spent) < 100):
-        spent.append(_run(workload, device, graph).stats["run_seconds"])
+        result = _run(workload, device, graph)
+        spent.append(loop_seconds(result) if of_loop else result.stats["run_seconds"])
     return max(1e-7, min(spent))
 
 
 def loop_seconds(result: Result) -> float:
-    """Seconds of the loop of a run over parts; on one device it is nearly all of a run."""
-    return float(result.stats.get("loop_seconds", result.stats["run_seconds"]))
+    """Seconds of the loop of a run; on a CPU alone it is nearly all of a run."""
+    stats = result.stats
+    alone = stats.get("device_seconds", stats["run_seconds"])
+    return float(stats.get("loop_seconds", alone))
 
 
 def _timed_runs(
@@ -254,7 +288,8 @@ def _timed_runs(
     """Runs of a set over partitions in which edges, vertices and ghosts are not in step.
 
     One graph is so small that it takes the time of its supersteps. The others are divided at the
-    share of the first CPU that the rates suggest, and on both sides of it.
+    share of the first CPU that the rates suggest, and on both sides of it; and each device has all
+    of it once.
     """
     k, device = len(names), "+".join(names)
     shares = rates / rates.sum()
@@ -269,6 +304,10 @@ def _timed_runs(
         for name, alpha in chosen:
             part_of = partition(graph, f"{name}:alpha={alpha!r}", shares.tolist(), cpu=cpu)
             runs.append(_timed_run(workload, device, graph, part_of, k, pulled))
+    for name in dict.fromkeys(names):
+        whole = np.full(graph.num_vertices, names.index(name), np.int32)
+        stats = measure_partition(graph, whole, k, pulls=pulled)
+        runs.append(Measured(stats, 0, _seconds(workload, name, graph, of_loop=True)))
     return runs
 
 

@@ -57,7 +57,10 @@ class Costs(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """A run over parts that was timed: the loop, and what was around it."""
+    """A run over parts that was timed: the loop, and what was around it.
+
+    A device that had all of it met nobody: its supersteps are none.
+    """
 
     stats: PartitionStats
     supersteps: int
@@ -121,8 +124,10 @@ def fit(
                 break
             slowest = parts.argmax(axis=1)
     edge, vertex, message = (tuple(map(float, column)) for column in best[:-1].reshape(-1, 3)[of].T)
-    around = float(np.median([run.around for run in runs]))
-    return Costs(edge, vertex, message, float(best[-1]), float(supersteps[-1]), around), least
+    divided = [run for run in runs if run.supersteps]
+    around = float(np.median([run.around for run in divided]))
+    met = float(divided[-1].supersteps)
+    return Costs(edge, vertex, message, float(best[-1]), met, around), least
 
 
 def _solve(

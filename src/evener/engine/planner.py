@@ -196,9 +196,7 @@ class _Model:
         needed = estimate_memory(self.traffic.declaration, self.graph)
         device = self.devices[p]
         threads = device.number or num_threads() if device.kind == "cpu" else 0
-        name = f"cpu:{threads}" if threads else self.names[p]
         seconds = self.graph.num_edges / self.rate(device, threads)
-        seconds *= self.calibration.growth(self.workload, name, self.graph)
         return Placement(
             (self.names[p],), None, None, None, None, None, tuple(needed), (self.free[p],),
             seconds, 0.0,
