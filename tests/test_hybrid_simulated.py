@@ -113,7 +113,15 @@ def test_the_cpu_gets_what_gpus_have_no_memory_for(nbytes, share, monkeypatch):
     monkeypatch.setattr(hybrid, "_memory_of", lambda ordinal: nbytes)
     job = set_up(BFS, ev.generate.rmat(10, 16, seed=1), {"source": 0})
     found = hybrid._by_degree(job, [None, 0], [0.5, 0.5], 0, [None, 1 << 41], "auto")
-    assert found == f"high:alpha={share}"
+    assert found[0] == f"high:alpha={share}"
+    assert found[-1] == "high:alpha=0.875"  # if the estimate was too low
+
+
+def test_several_cpus_share_what_gpus_have_no_memory_for():
+    from evener.engine import hybrid
+
+    found = hybrid._with_so_much_on_cpus(1 / 16, [None, 0, None, 1], [0.25, 0.1, 0.25, 0.4])
+    assert found == "high:shares=0.03125/0.1875/0.03125/0.75"
 
 
 def test_gpus_share_by_their_memory(monkeypatch):

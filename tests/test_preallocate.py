@@ -93,12 +93,31 @@ def test_what_was_needed_is_remembered(nothing_remembered):
 
 def test_rooms_do_not_grow_beyond_a_limit(nothing_remembered):
     job = set_up(Repeats, GRAPH, {"times": 1})
-    grows, width = parse_preallocate("auto"), GRAPH.indices.itemsize
-    job.left = [None, 150 * width]
-    assert grows.more(job, 100, 101, 150) == 202
-    assert grows.more(job, 100, 202, 350) == 350  # twice as much would not fit
+    grows = parse_preallocate("auto")
+    assert grows.more(job, 100, 101, 150, most=350) == 202
+    assert grows.more(job, 100, 202, 210, most=350) == 350  # twice as much would not fit
     with pytest.raises(MemoryBudgetError, match="than memory_limit allows"):
-        grows.more(job, 100, 202, 353)
+        grows.more(job, 100, 350, 351, most=350)
+    assert grows.first(job, 100) == 351  # remembered
+    assert grows.first(job, 100, most=120) == 120
+    with pytest.raises(MemoryBudgetError, match="than memory_limit allows"):
+        parse_preallocate(2).first(job, 100, most=120)
+
+
+def test_what_parts_of_a_gpu_may_record():
+    from evener.engine.gpu_parts import most_recorded_on
+    from evener.engine.gpu_parts_plan import make_plan
+    from evener.engine.parts import divide
+    from evener.operators.policies import policy_of
+
+    job = set_up(Repeats, GRAPH, {"times": 1})
+    plan = make_plan(job, "auto", "auto", policy_of("refined"))
+    halves = np.arange(GRAPH.num_vertices) % 2
+    parts = divide(GRAPH, halves, 2, pulls=False, in_order=False)
+    assert most_recorded_on(job, plan, parts, [0, 1]) is None
+    job.left, entry = [None, 1000], GRAPH.indices.itemsize + 8
+    assert most_recorded_on(job, plan, parts, [0, 1]) == parts.parts[1].owned + 1000 // entry
+    assert most_recorded_on(job, plan, parts, [0]) is None  # limits of others are theirs
 
 
 def test_an_empty_graph():

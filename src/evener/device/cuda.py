@@ -72,14 +72,18 @@ def why_not() -> str | None:
     for package, module in (("numba-cuda", "numba_cuda"), ("CuPy", "cupy")):
         if importlib.util.find_spec(module) is None:
             return f"{package} is not installed; {EXTRA}."
-    reason = why_no_cuda()
-    if reason is None:
-        try:
-            library()
-        except Exception as error:
-            said = (str(error) or type(error).__name__).splitlines()[0]
-            reason = f"CuPy is installed but does not load ({said}); {EXTRA}."
-    return reason
+    return why_no_cuda() or _why_no_library()
+
+
+@functools.cache
+def _why_no_library() -> str | None:
+    """Why CuPy does not load, asked once."""
+    try:
+        library()
+    except Exception as error:
+        said = (str(error) or type(error).__name__).splitlines()[0]
+        return f"CuPy is installed but does not load ({said}); {EXTRA}."
+    return None
 
 
 def _after_fork() -> None:
@@ -124,6 +128,7 @@ def synchronize() -> None:
     library().cuda.get_current_stream().synchronize()
 
 
+@functools.cache
 def total_memory(ordinal: int) -> int:
     """Bytes of a GPU's memory, used or not."""
     return int(library().cuda.Device(ordinal).mem_info[1])

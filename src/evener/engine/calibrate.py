@@ -38,6 +38,7 @@ from evener.versions import evener_version
 EDGES_MAPPED = ", edges mapped"  # after the name of a GPU that reads them from the host's memory
 _LARGEST = {"cpu": 18, "cuda": 20, "python": 8}  # scale of a graph that takes a second at most
 _LARGEST_OF_SETS = {"cpu": 18, "cuda": 20}  # below that GPUs and many cores mostly wait
+_FORMAT = 2  # of the file of rates
 _THIN, _LARGEST_THIN = 4, (20, 22)  # edges for each vertex; scale with few cores, and with many
 _MANY_CORES = 8
 _SMALL = 7  # scale of the graph on which exchanges are counted
@@ -95,14 +96,21 @@ class Calibration:
         fewer edges for each. What does not depend on the size is told by a graph that is small.
         """
         m, n, spent = self._spent(workload, device, like, scale)
-        fixed = self._spent(workload, device, like, _FEW)[2] if scale > 2 * _FEW else 0.0
-        spent -= min(fixed, 0.9 * spent)
         if _kind(like) == "lattice" or _factor(like) <= _THIN:
-            return spent / m, 0.0, fixed
+            fixed = self._fixed(workload, device, like, scale, spent)
+            return (spent - fixed) / m, 0.0, fixed
         few, _, less = self._spent(workload, device, like, scale, _THIN)
-        less -= min(fixed, 0.9 * less)
-        edge = min(max(0.0, (spent - less) / (m - few)), spent / m)
-        return edge, (spent - edge * m) / n, fixed
+        fixed = self._fixed(workload, device, like, scale, min(spent, less))
+        edge = min(max(0.0, (spent - less) / (m - few)), (spent - fixed) / m)
+        return edge, (spent - fixed - edge * m) / n, fixed
+
+    def _fixed(
+        self, workload: Workload, device: str, like: Graph, scale: int, spent: float
+    ) -> float:
+        """Seconds that a run takes whatever the size of a graph, of those that it ``spent``."""
+        if scale <= 2 * _FEW:
+            return 0.0
+        return min(self._spent(workload, device, like, _FEW)[2], 0.9 * spent)
 
     def _spent(
         self, workload: Workload, device: str, like: Graph, scale: int, factor: int = 0
@@ -121,7 +129,7 @@ class Calibration:
     ) -> Costs | None:
         """What parts of graphs like this cost on a set of devices; None if it does not run the set.
 
-        ``rates`` are the edges a second of each device.
+        ``rates`` are the edges a second of each device, by which parts are made that end together.
         """
         scale = _scale(like, max(_LARGEST_OF_SETS[name.partition(":")[0]] for name in names))
         key = self._key(workload, "+".join(names), like, scale)
@@ -133,7 +141,7 @@ class Calibration:
                 runs = _timed_runs(workload, names, like, scale, rates, pulled)
             except EvenerError:
                 return None
-            self._keep(key, fit(runs, names, (1 / rates).tolist())[0])
+            self._keep(key, fit(runs, names)[0])
         kept = self._known[key]  # from a file its tuples come as lists
         found = Costs(tuple(kept[0]), tuple(kept[1]), tuple(kept[2]), *kept[3:])
         larger = np.array([self.growth(workload, name, like, scale) for name in names])
@@ -155,7 +163,8 @@ class Calibration:
         if larger <= scale:
             return 1.0
         spent = [self._spent(workload, device, like, size, _THIN) for size in (scale, larger)]
-        each = [seconds / m for m, _, seconds in spent]
+        fixed = self._fixed(workload, device, like, scale, min(seconds for _, _, seconds in spent))
+        each = [(seconds - fixed) / m for m, _, seconds in spent]
         return max(1.0, each[1] / each[0])
 
     def _key(self, workload: Workload, device: str, like: Graph, scale: int) -> str:
@@ -205,7 +214,7 @@ class Calibration:
 def _machine() -> str:
     """A name for this machine as programs see it."""
     devices = [(d.name, d.description, d.memory_bytes) for d in list_devices()]
-    told = repr((platform.node(), num_cores(), devices, evener_version()))
+    told = repr((_FORMAT, platform.node(), num_cores(), devices, evener_version()))
     return hashlib.sha256(told.encode()).hexdigest()[:16]
 
 
@@ -307,7 +316,8 @@ def _timed_runs(
     for name in dict.fromkeys(names):
         whole = np.full(graph.num_vertices, names.index(name), np.int32)
         stats = measure_partition(graph, whole, k, pulls=pulled)
-        runs.append(Measured(stats, 0, _seconds(workload, name, graph, of_loop=True)))
+        spent = _seconds(workload, name, graph, of_loop=True)
+        runs.append(Measured(stats, 0, spent, alone=True))
     return runs
 
 

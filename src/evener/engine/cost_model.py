@@ -66,6 +66,7 @@ class Measured(NamedTuple):
     supersteps: int
     seconds: float
     around: float = 0.0
+    alone: bool = False
 
 
 def messages_of(found: PartitionStats) -> np.ndarray:
@@ -73,13 +74,11 @@ def messages_of(found: PartitionStats) -> np.ndarray:
     return found.links.sum(axis=0) + found.links.sum(axis=1)
 
 
-def fit(
-    runs: Sequence[Measured], names: Sequence[str], edge_seconds: Sequence[float]
-) -> tuple[Costs, float]:
+def fit(runs: Sequence[Measured], names: Sequence[str]) -> tuple[Costs, float]:
     """The coefficients that explain runs best, none negative, and their mean relative error.
 
-    Devices of one name have the same coefficients. ``edge_seconds`` are those of each device
-    alone: all that is known of a device that is the slowest in none of the runs.
+    Devices of one name have the same coefficients. Among the runs is one of each name alone, which
+    is all that is known of a device that is the slowest in none of the others.
 
     Examples
     --------
@@ -93,13 +92,16 @@ def fit(
     ...     part_of = np.arange(256) > 256 * share
     ...     stats = measure_partition(graph, part_of, 2)
     ...     runs.append(Measured(stats, 4, float(stats.edges.max() * 1e-8)))
-    >>> costs, error = fit(runs, ["cpu:1", "cpu:1"], [1e-8, 1e-8])
+    >>> stats = measure_partition(graph, np.zeros(256, int), 2)
+    >>> runs.append(Measured(stats, 0, graph.num_edges * 1e-8, alone=True))
+    >>> costs, error = fit(runs, ["cpu:1", "cpu:1"])
     >>> f"{costs.edge[0]:.1e}", error < 0.01
     ('1.0e-08', True)
     """
     kinds = list(dict.fromkeys(names))
     of = [kinds.index(name) for name in names]
-    prior = [edge_seconds[of.index(kind)] for kind in range(len(kinds))]
+    prior = [run.seconds / max(1, run.stats.edges.sum()) for run in runs if run.alone]
+    edge_seconds = [prior[kind] for kind in of]
     counts = np.array([
         np.stack([run.stats.edges, run.stats.vertices, messages_of(run.stats)], axis=1)
         for run in runs
@@ -124,7 +126,7 @@ def fit(
                 break
             slowest = parts.argmax(axis=1)
     edge, vertex, message = (tuple(map(float, column)) for column in best[:-1].reshape(-1, 3)[of].T)
-    divided = [run for run in runs if run.supersteps]
+    divided = [run for run in runs if not run.alone]
     around = float(np.median([run.around for run in divided]))
     met = float(divided[-1].supersteps)
     return Costs(edge, vertex, message, float(best[-1]), met, around), least

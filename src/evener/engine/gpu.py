@@ -28,6 +28,7 @@ from evener.engine.lower import pulls
 from evener.engine.lower_grid import SIGNATURE, lower_grid
 from evener.engine.lower_resume import MORE_ROOM, SAVED_WORDS
 from evener.engine.native import OFFERED, _examples, _functors
+from evener.engine.preallocate import entry_bytes
 from evener.engine.trace import MOST_ROWS
 from evener.errors import DeviceError, MemoryBudgetError
 from evener.graph.csr import Graph
@@ -124,7 +125,7 @@ def execute(
     with device.on(ordinal):
         began = time.perf_counter()
         plan = _plan(job, direction, schedule, ordinal, limit)
-        room = _first_room(job, plan)
+        room = _first_room(job, plan, limit)
         placed = _place(job, plan, room, ordinal, limit)
         if plan.relabels and not _has_room_to_relabel(job.graph, placed, ordinal):
             plan = _plan(job, direction, schedule, ordinal, limit=0)
@@ -133,9 +134,11 @@ def execute(
         memory.move_edges(job.graph, placed.wanted, plan.mapped)
         launch = _launch(job, plan, room, ordinal)
         job.stats["compile_seconds"] = time.perf_counter() - began
+        most = None
         if limit is not None:
-            job.left = [limit - (launch.nbytes - placed.mapped_bytes)]
-        nbytes = _run(job, plan, launch, ordinal, device_arrays, _chosen(schedule))
+            left = max(0, limit - (launch.nbytes - placed.mapped_bytes))
+            most = launch.room + left // entry_bytes(job, plan.edges)
+        nbytes = _run(job, plan, launch, ordinal, device_arrays, _chosen(schedule), most)
     job.stats["mapped_bytes"] = placed.mapped_bytes
     job.stats["memory"] = [nbytes - placed.mapped_bytes]
     chosen = _chosen(schedule)
@@ -425,9 +428,11 @@ def _queue_length(plan: _Plan, n: int, m: int) -> int:
     return max(n, min(m, n + n // TWICE + TWICE_BESIDES)) if plan.twice else n
 
 
-def _first_room(job: Job, plan: _Plan) -> int:
-    """How many recorded vertices a run begins with room for."""
-    return job.preallocation.first(job, job.graph.num_vertices) if plan.replays else 1
+def _first_room(job: Job, plan: _Plan, limit: int | None = None) -> int:
+    """How many recorded vertices a run begins with room for; within a limit each vertex once."""
+    n = job.graph.num_vertices
+    most = None if limit is None or job.preallocation.fixed else n + 1
+    return job.preallocation.first(job, n, most) if plan.replays else 1
 
 
 def _edge_rooms(room_for: Any, plan: Any, m: int, ids: Any, places: Any) -> tuple[Any, ...]:
@@ -502,9 +507,13 @@ def _launch(job: Job, plan: _Plan, room: int, ordinal: int) -> _Launch:
 
 
 def _run(
-    job: Job, plan: _Plan, launch: _Launch, ordinal: int, device_arrays: bool, schedule: str
+    job: Job, plan: _Plan, launch: _Launch, ordinal: int, device_arrays: bool, schedule: str,
+    most: int | None,
 ) -> int:  # fmt: skip
-    """Run a kernel; the job then has all that it found. Returns the bytes that it worked on."""
+    """Run a kernel; the job then has all that it found. Returns the bytes that it worked on.
+
+    So many vertices may be recorded at ``most``.
+    """
     fixed = {name for name, field in job.declaration.fields.items() if field.replicated}
     regions = {region: device.allocate(size) for region, size in launch.sizes.items()}
     for region, size in launch.sizes.items():
@@ -527,7 +536,7 @@ def _run(
         head = told[trace - launch.told :].view(np.int64)
         if head[STATUS] != MORE_ROOM:
             break
-        launch = _grow(job, plan, launch, regions, head, ordinal)
+        launch = _grow(job, plan, launch, regions, head, ordinal, most)
         launched_at.append(int(head[0]))
     kept = min(int(head[0]), MOST_ROWS)
     table = head
@@ -558,10 +567,12 @@ def _words(
 
 
 def _grow(
-    job: Job, plan: _Plan, launch: _Launch, regions: dict[str, Any], head: np.ndarray, ordinal: int
-) -> _Launch:
+    job: Job, plan: _Plan, launch: _Launch, regions: dict[str, Any], head: np.ndarray, ordinal: int,
+    most: int | None,
+) -> _Launch:  # fmt: skip
     """A launch with more room for what is recorded, which moves there; all else stays in place."""
-    room = job.preallocation.more(job, job.graph.num_vertices, launch.room, int(head[NEEDED]))
+    n, needed = job.graph.num_vertices, int(head[NEEDED])
+    room = job.preallocation.more(job, n, launch.room, needed, most)
     larger = _launch(job, plan, room, ordinal)
     _require_free(job, larger.sizes[memory.RECORD])
     place = device.allocate(larger.sizes[memory.RECORD])

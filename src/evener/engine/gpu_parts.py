@@ -41,6 +41,7 @@ from evener.engine.native import _examples
 from evener.engine.native_parts import lists_of, name_of
 from evener.engine.partitioners import partition as assign
 from evener.engine.parts import Parts, divide, divide_by
+from evener.engine.preallocate import entry_bytes
 from evener.engine.trace import MOST_ROWS, row_of_parts
 from evener.errors import DeviceError, MemoryBudgetError
 from evener.operators.grid import exchange
@@ -85,7 +86,8 @@ def run_gpu_parts(
         began = time.perf_counter()
         plan = make_plan(job, direction, schedule, policy)
         largest = max(part.owned for part in parts.parts)
-        room = job.preallocation.first(job, largest) if plan.replays else 1
+        most = most_recorded_on(job, plan, parts, list(range(k)))
+        room = job.preallocation.first(job, largest, most) if plan.replays else 1
         while True:
             card = Card(job, plan, parts, list(range(k)), policy, room)
             job.stats["compile_seconds"] = time.perf_counter() - began
@@ -94,7 +96,7 @@ def run_gpu_parts(
             card.wait()
             if card.ended != MORE_ROOM:
                 break
-            room = job.preallocation.more(job, largest, room, 4 * room)
+            room = job.preallocation.more(job, largest, room, room + 1, most, times=4)
         found = gather_fields(device.library(), job, card.at, card.fields)
         job.fields = found if device_arrays else {name: f.get() for name, f in found.items()}
         for name, value in card.scalars().items():
@@ -110,6 +112,14 @@ def run_gpu_parts(
         f"Each part ran as one kernel, of {' + '.join(map(str, card.blocks))} blocks, all at "
         "once on the GPU.",
     ]
+
+
+def most_recorded_on(job: Job, plan: Plan, parts: Parts, local: list[int]) -> int | None:
+    """How much each of these parts may record, if there are limits of memory."""
+    entry = entry_bytes(job, plan.lowered.has_edges)
+    limited = [p for p in local if job.left and job.left[p] is not None]
+    # What is left is beside each vertex once.
+    return min((parts.parts[p].owned + (job.left[p] or 0) // entry for p in limited), default=None)
 
 
 def ptx_of(
@@ -183,11 +193,15 @@ def divide_blocks(blocks: int, sizes: list[int]) -> list[int]:
     return [1 + (blocks - k) * size // total for size in sizes]
 
 
+class NoRoom(MemoryBudgetError):
+    """A GPU has too little memory for its parts; nothing has run."""
+
+
 def _require(job: Job, needed: int) -> None:
     """Refuse what does not fit, before anything is allocated."""
     free = device.free_memory()
     if needed > free:
-        raise MemoryBudgetError(
+        raise NoRoom(
             f"Running {job.declaration.name} over parts needs about {format_bytes(needed)} on the "
             f"GPU, but only {format_bytes(free)} are free; put a larger share on the CPU, as in "
             "device='cpu+cuda' with partition='high:alpha=0.5'."

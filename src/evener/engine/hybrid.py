@@ -20,7 +20,7 @@ from evener import progress
 from evener.device import cuda as device
 from evener.device.cuda import POLL_SECONDS, SPIN_SECONDS
 from evener.engine import gpu
-from evener.engine.gpu_parts import Card, trace_rows
+from evener.engine.gpu_parts import Card, NoRoom, most_recorded_on, trace_rows
 from evener.engine.gpu_parts_plan import make_plan
 from evener.engine.hub import HubMemory, new_hub
 from evener.engine.job import Job
@@ -31,8 +31,8 @@ from evener.engine.native_parts import _Run, lists_of, name_of, require_threads
 from evener.engine.partition_stats import measure_partition
 from evener.engine.partitioners import partition as assign
 from evener.engine.parts import Parts, divide_by, put_back
+from evener.engine.preallocate import beyond_limit
 from evener.engine.trace import share_of
-from evener.errors import MemoryBudgetError
 from evener.graph.gpu import kept
 from evener.operators.policies import Policy
 
@@ -78,22 +78,34 @@ def run_hybrid(
         return [f"Direction: {direction}. There was nothing to do."]
     shares = _shares(ordinals)
     first = next((p for p, count in enumerate(threads) if count), 0)
+
+    def run(partition: Any) -> tuple[Parts, list[Card]]:
+        if any(limit is not None for limit in limits):
+            names = [f"cpu:{count}" if count else "cuda" for count in threads]
+            part_of = assign(job.graph, partition, shares, cpu=first)
+            job.left = require_parts(
+                job.declaration, job.graph, part_of, limits, names, direction
+            )  # fmt: skip
+        began = time.perf_counter()
+        parts = divide_by(job.graph, partition, shares, cpu=first, **lists_of(job, direction))
+        job.stats["partition_seconds"] = time.perf_counter() - began
+        return parts, _run(job, parts, threads, ordinals, direction, schedule, policy)
+
     if partition == "auto" and any(threads):
         # Kept with the graph: parts of it on a GPU leave less memory to the next choice.
         key = ("auto", job.program, tuple(ordinals), tuple(limits), direction)
-        if key not in kept(job.graph):
-            kept(job.graph)[key] = _by_degree(job, ordinals, shares, first, limits, direction)
-        partition = kept(job.graph)[key]
-    if any(limit is not None for limit in limits):
-        names = [f"cpu:{count}" if count else "cuda" for count in threads]
-        part_of = assign(job.graph, partition, shares, cpu=first)
-        job.left = require_parts(
-            job.declaration, job.graph, part_of, limits, names, direction
-        )  # fmt: skip
-    began = time.perf_counter()
-    parts = divide_by(job.graph, partition, shares, cpu=first, **lists_of(job, direction))
-    job.stats["partition_seconds"] = time.perf_counter() - began
-    cards = _run(job, parts, threads, ordinals, direction, schedule, policy)
+        names = kept(job.graph).get(key)
+        names = names or _by_degree(job, ordinals, shares, first, limits, direction)
+        for partition in names:
+            try:
+                parts, cards = run(partition)
+                break
+            except NoRoom:  # it takes more than was estimated
+                if partition == names[-1]:
+                    raise
+        kept(job.graph)[key] = [partition]
+    else:
+        parts, cards = run(partition)
     owned = " + ".join(f"{part.owned:,}" for part in parts.parts)
     where = "memory of the first GPU" if _is_apart(cards[0].hub) else "memory that all reach"
     blocks = " + ".join(str(sum(card.blocks)) for card in cards)
@@ -108,10 +120,11 @@ def run_hybrid(
 def _by_degree(
     job: Job, ordinals: Sequence[int | None], shares: list[float], first: int,
     limits: Sequence[int | None], direction: str,
-) -> str:  # fmt: skip
+) -> list[str]:  # fmt: skip
     """The partition of CPUs and GPUs if nobody names one: few vertices of high degree on the CPU.
 
-    Of the shares tried it is the least with which the GPUs have the memory for the rest.
+    Of the shares it is the least with which the GPUs have the memory for the rest, and then those
+    with more on the CPU. Several CPUs divide their share.
     """
     d, k = job.declaration, len(shares)
     free = {o: _memory_of(o) // ordinals.count(o) for o in set(ordinals) if o is not None}
@@ -120,17 +133,32 @@ def _by_degree(
         for o, limit in zip(ordinals, limits or [None] * k, strict=True)
         if o is not None
     ]
-    names = [f"high:alpha={share!r}" for share in CPU_SHARES]
+    names = [_with_so_much_on_cpus(share, ordinals, shares) for share in CPU_SHARES]
     if min(allowed) > 8 * k * estimate_memory(d, job.graph, direction)[0]:  # boxes and all
-        return names[0]
+        return names
     on_gpus = [p for p, ordinal in enumerate(ordinals) if ordinal is not None]
-    for name in names:
+    for i, name in enumerate(names):
         part_of = assign(job.graph, name, shares, cpu=first)
         found = measure_partition(job.graph, part_of, k, pulls=pulls(d, direction))
         needed = estimate_memory(d, job.graph, direction, found)
         if all(needed[p] <= has for p, has in zip(on_gpus, allowed, strict=True)):
-            break
-    return name
+            return names[i:]
+    return names[-1:]
+
+
+def _with_so_much_on_cpus(
+    share: float, ordinals: Sequence[int | None], shares: list[float]
+) -> str:  # fmt: skip
+    """The partition by degree with so much of the edges on all CPUs together."""
+    cpus = sum(ordinal is None for ordinal in ordinals)
+    if cpus == 1:
+        return f"high:alpha={share!r}"
+    on_gpus = sum(one for one, o in zip(shares, ordinals, strict=True) if o is not None)
+    of_each = [
+        share / cpus if o is None else (1 - share) * one / on_gpus
+        for one, o in zip(shares, ordinals, strict=True)
+    ]
+    return f"high:shares={'/'.join(map(repr, of_each))}"
 
 
 def _memory_of(ordinal: int) -> int:
@@ -162,8 +190,10 @@ def _run(
         if ordinal is not None:
             local.setdefault(machine_of[p], []).append(p)
     places = [ordinals[mine[0]] or 0 for mine in local.values()]
-    largest = max(parts.parts[p].owned for mine in local.values() for p in mine)
-    room = job.preallocation.first(job, largest) if plan.replays else 1
+    on_gpus = [p for mine in local.values() for p in mine]
+    largest = max(parts.parts[p].owned for p in on_gpus)
+    most = most_recorded_on(job, plan, parts, on_gpus)
+    room = job.preallocation.first(job, largest, most) if plan.replays else 1
     while True:
         on_cpu = None
         if any(threads):
@@ -177,16 +207,19 @@ def _run(
         job.stats["compile_seconds"] = time.perf_counter() - began
         try:
             job.stats["loop_seconds"] = _go(on_cpu, cards, hub)
-        except MemoryBudgetError:
+        except _RecordIsFull:  # of a GPU, which has no more than it was given
             if room > ROOM * job.graph.num_vertices:
-                raise
-            # The record of a GPU was full, as it has no more than it was given.
-            room = job.preallocation.more(job, largest, room, 4 * room)
+                raise beyond_limit(job) from None
+            room = job.preallocation.more(job, largest, room, room + 1, most, times=4)
             continue
         if on_cpu is not None:
             on_cpu.collect(job.stats["loop_seconds"])
         _join(job, parts, cards)
         return cards
+
+
+class _RecordIsFull(Exception):
+    """A GPU has to record more than it has room for."""
 
 
 def _go(on_cpu: _Run | None, cards: list[Card], hub: HubMemory) -> float:
@@ -222,7 +255,7 @@ def _go(on_cpu: _Run | None, cards: list[Card], hub: HubMemory) -> float:
     _end(cards)
     seconds = time.perf_counter() - started
     if any(card.ended == MORE_ROOM for card in cards):
-        raise MemoryBudgetError("a record is full.")
+        raise _RecordIsFull
     return seconds
 
 

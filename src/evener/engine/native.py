@@ -81,6 +81,7 @@ def execute(job: Job, threads: int, direction: str = "auto") -> None:
     _collect(job, arguments, threads, time.perf_counter() - started)
     recorded = most_recorded(scratch[_RECORD])
     job.preallocation.remember(job, job.graph.num_vertices, recorded)
+    recorded = scratch[_RECORD][0].size if job.preallocation.fixed else recorded
     job.stats["memory"] = [_memory(arguments, recorded)]
     _kept[job.graph] = _scratch_key(job, plan, threads), scratch
 
@@ -179,8 +180,8 @@ def _memory(arguments: tuple[Any, ...], recorded: int) -> int:
     queues = sum(min(a.size, marks.size) * a.itemsize for a in fronts)
     others = [*totals, *copies, *sums, *(a for room in (*edges, *waiting) for a in room)]
     entry = record[0].itemsize + (record[2].itemsize if record[2].size else 0)
-    counted = sum(a.nbytes for a in (marks, *others))
-    return sum(held.values()) + queues + counted + bucket_bytes(ordered) + recorded * entry
+    counted = sum(a.nbytes for a in (marks, *others)) + recorded * entry
+    return sum(held.values()) + queues + counted + bucket_bytes(ordered, marks.size)
 
 
 _RECORD = 8  # its place among what a kernel works with

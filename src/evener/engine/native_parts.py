@@ -456,9 +456,11 @@ class _Run:
             united = sum(old.nbytes for old in self.united) // k
             ids = part.out[1].itemsize
             fronts = part.owned * (2 * ids + 1) + ghosts * ids
-            fronts += recorded.get(p, 0) * (ids + (8 if self.kernel.has_edges else 0))
             if p in self.local:
-                fronts += bucket_bytes(self.scratch["ordered", p])
+                record, fixed = self.scratch["record", p][0], self.job.preallocation.fixed
+                entries = record.size if fixed else recorded[p]
+                fronts += entries * (ids + (8 if self.kernel.has_edges else 0))
+                fronts += bucket_bytes(self.scratch["ordered", p], part.owned)
             found.append(self.parts.nbytes[p] + fields + tables + united + fronts)
         return found
 

@@ -33,24 +33,36 @@ class Preallocation(NamedTuple):
         """The factor that a run begins with."""
         return _factors.get(_key(job), 1.0) if self.factor is None else self.factor
 
-    def first(self, job: Job, vertices: int) -> int:
-        """Recorded vertices that a part of so many vertices begins with room for."""
-        return math.ceil(self.factor_of(job) * vertices) + 1
+    def first(self, job: Job, vertices: int, most: int | None = None) -> int:
+        """Recorded vertices that a part of so many vertices begins with room for.
+
+        A limit of memory may allow so many at ``most``.
+        """
+        room = math.ceil(self.factor_of(job) * vertices) + 1
+        if most is None or room <= most:
+            return room
+        if self.fixed:
+            raise beyond_limit(job)
+        return max(1, most)
 
     def only(self, job: Job, vertices: int) -> int | None:
         """The same where that is all that it gets."""
         return self.first(job, vertices) if self.fixed else None
 
-    def more(self, job: Job, vertices: int, room: int, needed: int) -> int:
-        """The next room of a part that needs more than it has; the factor is remembered."""
+    def more(
+        self, job: Job, vertices: int, room: int, needed: int, most: int | None = None,
+        times: int = 2,
+    ) -> int:  # fmt: skip
+        """The next room of a part that needs more than it has; the factor is remembered.
+
+        It has so many ``times`` the room, if a limit of memory allows for that: ``most`` of it.
+        """
         if self.fixed:
             raise self.too_small(job, needed / max(1, vertices))
-        had, room = room, max(2 * room, needed)
-        width = job.graph._indices.itemsize
-        if any(left is not None and (room - had) * width > left for left in job.left):
-            room = needed
-        if any(left is not None and (room - had) * width > left for left in job.left):
+        if most is not None and needed > most:
             raise beyond_limit(job)
+        room = max(times * room, needed)
+        room = room if most is None else min(room, most)
         self.remember(job, vertices, room)
         return room
 
@@ -71,6 +83,13 @@ class Preallocation(NamedTuple):
 
 
 AS_NEEDED = Preallocation()
+
+
+def entry_bytes(job: Job, has_edges: bool) -> int:
+    """Bytes that a recorded vertex takes on a GPU: itself, an end of a superstep; its edge."""
+    graph = job.graph
+    edge = graph._indptr.itemsize + 1 if has_edges else 0
+    return int(graph._indices.itemsize + 8 + edge)
 
 
 def beyond_limit(job: Job) -> MemoryBudgetError:

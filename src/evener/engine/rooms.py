@@ -69,10 +69,14 @@ def most_recorded(record: Arrays) -> int:
     return found
 
 
-def bucket_bytes(ordered: Arrays) -> int:
-    """What a run has written of the rooms for buckets: chunks, and their two words each."""
+def bucket_bytes(ordered: Arrays, n: int) -> int:
+    """What a run has written of the rooms for buckets of n vertices.
+
+    That is chunks, with two words each, and the bucket that is visited, with each vertex once.
+    """
     used = int(ordered[-1][:, int(nearest.USED)].sum())
-    return used * (nearest.CHUNK * ordered[1].itemsize + 2 * _WORD.itemsize)
+    each = ordered[1].itemsize
+    return used * (nearest.CHUNK * each + 2 * _WORD.itemsize) + min(n, ordered[1].size) * each
 
 
 def edge_rooms(m: int, ids: np.dtype, threads: int, has_edges: bool) -> tuple:
