@@ -44,9 +44,9 @@ from evener.engine.parts import Parts, divide, divide_by
 from evener.engine.preallocate import entry_bytes
 from evener.engine.trace import MOST_ROWS, row_of_parts
 from evener.errors import DeviceError, MemoryBudgetError
-from evener.operators.grid import exchange
 from evener.operators.grid.frontier import CANCEL
 from evener.operators.grid.record import FUSED, STATUS, TRACE_WORDS, VISITED
+from evener.operators.grid.world import MOST_PARTS, ROW
 from evener.operators.policies import Policy
 
 FEW_ROWS = gpu.FEW_ROWS
@@ -65,8 +65,8 @@ def run_gpu_parts(
 ) -> list[str]:
     """Divide the graph and run a job over its parts on one GPU; returns what there is to say."""
     k = len(ordinals)
-    if k > exchange.MOST_PARTS:
-        raise DeviceError(f"one GPU can have at most {exchange.MOST_PARTS} parts, not {k}.")
+    if k > MOST_PARTS:
+        raise DeviceError(f"one GPU can have at most {MOST_PARTS} parts, not {k}.")
     job.stats.update(supersteps=0, edges=0)
     gpu._reset_scalars(job)
     if job.graph.num_vertices == 0:
@@ -335,14 +335,13 @@ class Card:
             spans = [arguments[TRACE] for arguments in self.launch.arguments]
             heads = [self._fetched(span, rows * TRACE_WORDS) for span in spans]
         told = [
-            self._fetched(arguments[LINKS][-1], rows * exchange.ROW)
-            for arguments in self.launch.arguments
+            self._fetched(arguments[LINKS][-1], rows * ROW) for arguments in self.launch.arguments
         ]
         unit = self.seconds / max(1, *(int(part[0]) for part in told))
         for part in told:
-            part[: exchange.ROW] = 0  # where the cycles of the whole run were
+            part[:ROW] = 0  # where the cycles of the whole run were
         tables = [head[: rows * TRACE_WORDS].reshape(-1, TRACE_WORDS)[1:] for head in heads]
-        return tables, [np.diff(part.reshape(-1, exchange.ROW), axis=0) for part in told], unit
+        return tables, [np.diff(part.reshape(-1, ROW), axis=0) for part in told], unit
 
 
 def trace_rows(

@@ -25,7 +25,6 @@ from evener.engine.parts import Parts
 from evener.engine.trace import MOST_ROWS
 from evener.errors import DeviceError
 from evener.operators.frontier import ALL
-from evener.operators.grid import exchange
 from evener.operators.grid.frontier import (
     EDGES,
     FORM,
@@ -37,6 +36,7 @@ from evener.operators.grid.frontier import (
 )
 from evener.operators.grid.nearest import SHARED_WORDS
 from evener.operators.grid.record import TRACE_WORDS
+from evener.operators.grid.world import BOXED, ROW
 from evener.operators.hub import APART
 from evener.operators.policies import Policy
 from evener.operators.schedules import SCHEDULES, merge_path
@@ -148,7 +148,7 @@ def share(
     links = (
         cleared(SYNC_WORDS, np.uint32), cleared(2 * k * APART, np.int64), at.bases,
         at.owned, at.ghosts, at.home, cleared(slots, np.uint32), scratch(max(1, ghosts), ids),
-        cleared(k * exchange.BOXED, np.int64),
+        cleared(k * BOXED, np.int64),
         scratch(int(words_of_bits(parts)[-1]) if plan.pulls else 1, np.uint32), at.words_from,
         cleared(k * k, np.int64), cleared(max(32, k), np.int64), cleared(3 * k * k, np.int64),
     )  # fmt: skip
@@ -267,7 +267,7 @@ def arguments_of(
         (
             room_for.named(f"place {p}", PLACE_WORDS, np.int64), *shared.links,
             shared.links[9][int(bounds[0]) : int(bounds[1])],
-            cleared((MOST_ROWS + 1) * exchange.ROW, np.int64),
+            cleared((MOST_ROWS + 1) * ROW, np.int64),
         ),
         tuple(shared.alls.values()),
         tuple(shared.copies.values()),

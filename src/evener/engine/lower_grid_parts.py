@@ -14,14 +14,17 @@ from evener.engine.lower_exchange import EXTRA, PLACE, Exchanges, PartsKernel
 from evener.engine.lower_grid import _PROLOGUE, POOLS, SIGNATURE, _GridWriter
 from evener.engine.lower_resume import MORE_ROOM
 from evener.engine.partitioned_exchange import Plan
-from evener.operators.grid import apart, buckets, exchange, nearest_apart
+from evener.operators.grid import apart, buckets, exchange, nearest_apart, world
 from evener.operators.grid import hub as hub_module
 from evener.programs.stages import Advance, Gather, Repeat, Stage, walk
 
-_EXCHANGE = (
+_WORLD = (
     "World", "share_of", "meet", "census", "census_of_arcs", "why_stop", "ask_stop", "least",
-    "agree", "broadcast", "mark_members", "spread", "collect", "deliver", "unite", "next_stamp",
-    "remember_apart", "remember_edges_apart", "note_links", "FULL",
+    "agree", "note_links", "FULL",
+)  # fmt: skip
+_EXCHANGE = (
+    "broadcast", "mark_members", "spread", "collect", "deliver", "unite", "next_stamp",
+    "remember_apart", "remember_edges_apart",
 )  # fmt: skip
 _ADVANCE = ("arcs_of", "goes_pull_apart", "push_apart", "pull_apart", "targets_apart")
 
@@ -55,11 +58,12 @@ class _GridPartsWriter(Exchanges, _GridWriter):
         self.kernel.shares = not hub and not any(map(self.is_in_two_steps, walk(self.d.loop)))
         self.all_places = 0  # a run whose record is full starts again: no part returns alone
         self.names.update(
-            hub_shake=exchange.shake_hands if hub else exchange.stay_here,
-            hub_share=exchange.numbers_of, hub_count=exchange.count,
-            hub_boxed=exchange.box_size, hub_set_boxed=exchange.set_box_size,
+            hub_shake=world.shake_hands if hub else world.stay_here,
+            hub_share=world.numbers_of, hub_count=world.count,
+            hub_boxed=world.box_size, hub_set_boxed=world.set_box_size,
             carry_members=hub_module.carry_members,
         )  # fmt: skip
+        self.names.update({name: getattr(world, name) for name in _WORLD})
         self.names.update({name: getattr(exchange, name) for name in _EXCHANGE})
         self.names.update({name: getattr(apart, name) for name in _ADVANCE})
         self.names["nearest_apart"] = nearest_apart.nearest_apart

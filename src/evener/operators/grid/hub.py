@@ -6,8 +6,8 @@ import numpy as np
 
 from evener.device import compiled
 from evener.device.warp import ballot, barrier, count_bits, set_bits, shuffle
-from evener.operators.grid.exchange import count
 from evener.operators.grid.frontier import below, has_bit
+from evener.operators.grid.world import count
 from evener.operators.hub import GROUP, bits_of, first_of, is_far, slots_of
 
 WORDS = GROUP // 32  # of bits, that a warp reads or writes at once

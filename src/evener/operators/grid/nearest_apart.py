@@ -15,18 +15,7 @@ from evener.device.warp import barrier, cycles
 from evener.operators.advance import always
 from evener.operators.grid.advance import ALL_NEIGHBOURS, FREE
 from evener.operators.grid.apart import is_new
-from evener.operators.grid.exchange import (
-    BOXED,
-    account,
-    arrived,
-    census,
-    count,
-    least,
-    meet,
-    next_stamp,
-    put_away,
-    why_stop,
-)
+from evener.operators.grid.exchange import arrived, next_stamp, put_away
 from evener.operators.grid.frontier import SIZE, TURNS, begin, fresh
 from evener.operators.grid.nearest import (
     APART,
@@ -41,6 +30,7 @@ from evener.operators.grid.nearest import (
 )
 from evener.operators.grid.nearest import done as done_here
 from evener.operators.grid.nearest import take as take_here
+from evener.operators.grid.world import BOXED, account, census, count, least, meet, why_stop
 
 
 class SortedAway(NamedTuple):
