@@ -83,17 +83,16 @@ class Parallel:
         if num_chunks <= 0:
             return
         counter = np.zeros(1, dtype=np.int64)
-        limit = np.int64(num_chunks)
+        given = (counter, np.int64(num_chunks), args)
+        # Compiled on this thread: Ctrl-C then interrupts the compiler, not a team member.
+        worker = self._worker.entry_for(*given)
         if num_chunks == 1:
-            self._worker(counter, limit, *args)  # not worth waking anybody
+            worker(*given)  # not worth waking anybody
             return
-        # Compile on this thread: Ctrl-C then interrupts the compiler, not a team member.
-        self._worker(counter, np.int64(0), *args)
-        counter[0] = 0
         threads = min(num_threads(), num_chunks)
         running: list[concurrent.futures.Future[None]] = []
         try:
-            running = _pool().submit([(self._worker, (counter, limit, *args))] * threads)
+            running = _pool().submit([(worker, given)] * threads)
             _wait(running, counter, num_chunks)
         except BaseException:
             counter[0] = _PAST_THE_END
@@ -102,7 +101,7 @@ class Parallel:
 
 
 def _claiming_loop(kernel: Compiled, name: str) -> Callable[..., None]:
-    def claim_chunks(counter, limit, *args):
+    def claim_chunks(counter, limit, args):
         chunk = atomic.add(counter, 0, 1)
         while chunk < limit:
             kernel(chunk, *args)
@@ -151,10 +150,11 @@ def run_together(worker: Compiled, threads: int, sync: np.ndarray, *args: Any) -
     Ctrl-C asks them to stop; they do at their next barrier, and the interrupt goes on to the
     caller. Returns whether a worker said that it could not go on.
     """
+    entry = worker.entry_for(0, threads, sync, *args)
     if threads == 1:
-        return bool(_alone(worker, sync, *args))
+        return bool(_alone(entry, sync, *args))
     with _together:
-        running = _pool().submit([(worker, (t, threads, sync, *args)) for t in range(threads)])
+        running = _pool().submit([(entry, (t, threads, sync, *args)) for t in range(threads)])
         try:
             while True:
                 _, waiting = concurrent.futures.wait(running, timeout=_POLL_SECONDS)
@@ -187,10 +187,13 @@ def run_teams(
     are let go at once. Where other devices take part, ``watch`` is called now and then and raises
     if one of them has failed, and ``let_go`` has nobody wait for the others any more.
     """
+    calls = [
+        (worker.entry_for(0, k, sync, *args), (t, k, sync, *args))
+        for k, sync, args in teams
+        for t in range(k)
+    ]
     with _together:
-        running = _pool().submit(
-            [(worker, (t, k, sync, *args)) for k, sync, args in teams for t in range(k)]
-        )
+        running = _pool().submit(calls)
         try:
             waiting: Any = running
             while waiting:
@@ -215,9 +218,9 @@ def run_teams(
     return [[next(returned).result() for _ in range(threads)] for threads, _, _ in teams]
 
 
-def _alone(worker: Compiled, sync: np.ndarray, *args: Any) -> Any:
+def _alone(entry: Callable[..., Any], sync: np.ndarray, *args: Any) -> Any:
     """A team of one, on a thread of its own so that Ctrl-C is seen here."""
-    (future,) = _pool().submit([(worker, (0, 1, sync, *args))])
+    (future,) = _pool().submit([(entry, (0, 1, sync, *args))])
     try:
         while not future.done():
             concurrent.futures.wait([future], timeout=_POLL_SECONDS)

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from evener.device.compile import Compiled
+from evener.device.compile import Compiled, kind_of
 from evener.device.diagnose import CompileError, compile_alone, describe, is_number
 from evener.errors import ProgramError
 from evener.programs.kinds import Use
 from evener.programs.program import Declaration
 from evener.programs.stages import Gather, walk
+
+# What functors return for values of some kinds: to find it on disk takes longer than a small run.
+_totals: weakref.WeakKeyDictionary[Callable[..., Any], dict[Any, np.dtype]] = (
+    weakref.WeakKeyDictionary()
+)
 
 
 def check_functors(
@@ -40,11 +47,15 @@ def total_dtype(
     d: Declaration, functors: dict[str, Compiled], stage: Gather, vertex: np.generic, state: Any
 ) -> np.dtype:
     """What the values of a gather add up in: integers in 64 bits."""
-    given = {"src": vertex, "dst": vertex, "edge": np.uint64(0), "s": state}
     use = next(iter(stage.uses()))
-    _check(d, functors, use, given, inner=False)  # it is kept on disk
-    dtype = functors[use.name].result_dtype(*(given[name] for name in use.arguments))
-    return np.dtype({"b": np.int64, "i": np.int64, "u": np.uint64}.get(dtype.kind, dtype))
+    known, kinds = _totals.setdefault(d.functors[use.name].function, {}), kind_of((vertex, state))
+    if kinds not in known:
+        given = {"src": vertex, "dst": vertex, "edge": np.uint64(0), "s": state}
+        _check(d, functors, use, given, inner=False)  # it is kept on disk
+        dtype = functors[use.name].result_dtype(*(given[name] for name in use.arguments))
+        wide = {"b": np.int64, "i": np.int64, "u": np.uint64}
+        known[kinds] = np.dtype(wide.get(dtype.kind, dtype))
+    return known[kinds]
 
 
 def compile_kernel(d: Declaration, worker: Compiled, *examples: Any) -> None:

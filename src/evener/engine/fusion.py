@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from evener.device import compiled
@@ -65,6 +66,11 @@ def helpers(
     scope = {**names, "__name__": __name__, **{f"type_{i}": t for i, t in enumerate(dtypes)}}
     made = {}
     for name, text in texts.items():
-        exec(compile(text, f"<evener {name}>", "exec"), scope)
+        exec(_code(name, text), scope)
         made[f"{name}_{number}"] = compiled(scope[name], allocates=False)
     return made
+
+
+@functools.lru_cache(maxsize=256)
+def _code(name: str, text: str) -> Any:
+    return compile(text, f"<evener {name}>", "exec")
