@@ -30,7 +30,7 @@ from evener.device import (
     require_memory,
     use_threads,
 )
-from evener.device.compile import Compiled
+from evener.device.compile import Compiled, kind_of
 from evener.device.pool import Pool
 from evener.device.random import permuted, random_below, random_bits, random_unit, stream_key
 from evener.errors import EvenerError, MemoryBudgetError
@@ -263,6 +263,40 @@ def test_read_only_arrays_are_not_compiled_anew():
     types = {str(signature[2].types[0]) for signature in signatures}
     assert not any("readonly" in name or "nonconst" in name for name in types)
     assert len([name for name in types if name.endswith("C)")]) <= 1
+
+
+@compiled
+def describe_items(items):
+    return len(items), items[0].size
+
+
+def test_entries_are_found_by_what_decides_a_type():
+    plain, wide = np.arange(6), np.arange(6).reshape(2, 3)
+    values = [
+        plain, plain.astype(np.int32), plain[::2], wide, wide.T,
+        np.asfortranarray(wide), 1, 1 << 63, True, 1.0, np.int8(1), np.uint8(1), np.float32(1),
+        (plain,), (plain, 1), (plain, (plain, 1)), (1, 1),
+    ]  # fmt: skip
+    by_kind, by_type = {}, {}
+    for i, value in enumerate(values):
+        by_kind.setdefault(kind_of(value), []).append(i)
+        by_type.setdefault(Compiled.type_of(value), []).append(i)
+    assert list(by_kind.values()) == list(by_type.values())
+    frozen = np.arange(6)
+    frozen.flags.writeable = False
+    assert kind_of(frozen) == kind_of(plain)
+    assert kind_of(plain[:0]) == kind_of(plain)
+
+
+def test_an_entry_is_compiled_once_for_a_type():
+    first = describe_items.entry_for((np.arange(3), np.zeros(2)))
+    assert first((np.arange(3), np.zeros(2))) == (2, 3)
+    assert describe_items.entry_for((np.arange(7), np.zeros(1))) is first
+    assert describe_items.find_for((np.arange(7), np.zeros(1)))
+    other = describe_items.entry_for((np.zeros(4), np.zeros(1)))
+    assert other is not first
+    assert other((np.zeros(4), np.zeros(1))) == (2, 4)
+    assert len(describe_items.dispatcher.signatures) == 2
 
 
 # ---- the team -------------------------------------------------------------------------------

@@ -184,8 +184,8 @@ def run_teams(
 
     A team is a number of threads, the words they share, and further arguments. Returns what each
     thread of each team returned. A thread that raises, or returns less than 0, is gone: the others
-    are let go at once. Where other devices take part, ``watch`` is called now and then and raises
-    if one of them has failed, and ``let_go`` has nobody wait for the others any more.
+    are let go at the next look. Where other devices take part, ``watch`` is called now and then and
+    raises if one of them has failed, and ``let_go`` has nobody wait for the others any more.
     """
     calls = [
         (worker.entry_for(0, k, sync, *args), (t, k, sync, *args))
@@ -197,9 +197,7 @@ def run_teams(
         try:
             waiting: Any = running
             while waiting:
-                done, waiting = concurrent.futures.wait(
-                    waiting, _POLL_SECONDS, concurrent.futures.FIRST_COMPLETED
-                )
+                done, waiting = concurrent.futures.wait(waiting, _POLL_SECONDS)
                 if any(future.exception() or future.result() < 0 for future in done):
                     for sync in (world, *(team[1] for team in teams)):
                         abort(sync)

@@ -38,7 +38,7 @@ from evener.versions import evener_version
 EDGES_MAPPED = ", edges mapped"  # after the name of a GPU that reads them from the host's memory
 _LARGEST = {"cpu": 18, "cuda": 20, "python": 8}  # scale of a graph that takes a second at most
 _LARGEST_OF_SETS = {"cpu": 18, "cuda": 20}  # below that GPUs and many cores mostly wait
-_FORMAT = 2  # of the file of rates
+_FORMAT = 3  # of the file of rates
 _THIN, _LARGEST_THIN = 4, (20, 22)  # edges for each vertex; scale with few cores, and with many
 _MANY_CORES = 8
 _SMALL = 7  # scale of the graph on which exchanges are counted
@@ -296,7 +296,7 @@ def _timed_runs(
 ) -> list[Measured]:  # fmt: skip
     """Runs of a set over partitions in which edges, vertices and ghosts are not in step.
 
-    One graph is so small that it takes the time of its supersteps. The others are divided at the
+    One graph is so small that it takes the time to begin and to meet. The other is divided at the
     share of the first CPU that the rates suggest, and on both sides of it; and each device has all
     of it once.
     """
@@ -307,17 +307,18 @@ def _timed_runs(
     more, less = (1 + even) / 2, even / 2
     designs = [("random", even), ("high", even), ("low", even), ("high", more), ("low", less),
                ("random", more)]  # fmt: skip
+    small, large = _example(like, _FEW), _example(like, scale)
     runs = []
-    for size, chosen in ((_FEW, designs[:1]), (scale, designs)):
-        graph = _example(like, size)
+    for graph, chosen in ((small, designs[:1]), (large, designs)):
         for name, alpha in chosen:
             part_of = partition(graph, f"{name}:alpha={alpha!r}", shares.tolist(), cpu=cpu)
             runs.append(_timed_run(workload, device, graph, part_of, k, pulled))
     for name in dict.fromkeys(names):
-        whole = np.full(graph.num_vertices, names.index(name), np.int32)
-        stats = measure_partition(graph, whole, k, pulls=pulled)
-        spent = _seconds(workload, name, graph, of_loop=True)
-        runs.append(Measured(stats, 0, spent, alone=True))
+        whole = np.full(large.num_vertices, names.index(name), np.int32)
+        stats = measure_partition(large, whole, k, pulls=pulled)
+        spent = _seconds(workload, name, large, of_loop=True)
+        start = _seconds(workload, name, small, of_loop=True)
+        runs.append(Measured(stats, 0, spent, alone=True, start=start))
     return runs
 
 

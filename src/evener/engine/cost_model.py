@@ -2,9 +2,11 @@
 
 A part takes time for its edges, for its vertices, which every superstep that pulls passes over
 whether they have work to do or not, and for the messages of its ghosts. The slowest part decides,
-and each superstep costs a meeting of all devices whatever there is to do in it:
+each superstep costs a meeting of all devices whatever there is to do in it, and all of them begin
+and end together, which with many threads takes as long as a search on a million vertices:
 
-    t(p) = edges(p) · a + vertices(p) · b + messages(p) · c,    seconds = supersteps · d + max t(p)
+    t(p) = edges(p) · a + vertices(p) · b + messages(p) · c
+    seconds = start + supersteps · d + max t(p)
 
 That is the loop of a run; fields are spread before and collected after it, which no placement
 changes much. Gharaibeh et al. have the edges and the messages (equations 1 and 2). The coefficients
@@ -21,6 +23,7 @@ import numpy as np
 from evener.engine.partition_stats import PartitionStats
 
 _ROUNDS = 10  # of fitting: which part is the slowest is known after two or three
+_MOST_START = 0.9  # of what a device alone takes
 _TRUST = 0.1  # in what is known of a device alone, against a measured run of the set
 
 
@@ -33,10 +36,12 @@ class Costs(NamedTuple):
     superstep: float
     supersteps: float  # of a run
     around: float = 0.0  # seconds before and after the loop, to spread fields and to collect them
+    start: float = 0.0  # seconds of the loop in which all begin and end
 
     def loop_seconds(self, found: PartitionStats) -> float:
         """What the loop of a run takes."""
-        return self.superstep * self.supersteps + float(self.part_seconds(found).max())
+        meetings = self.start + self.superstep * self.supersteps
+        return meetings + float(self.part_seconds(found).max())
 
     def part_seconds(self, found: PartitionStats) -> np.ndarray:
         """What each part computes and sends."""
@@ -53,13 +58,14 @@ class Costs(NamedTuple):
     @property
     def fixed_seconds(self) -> float:
         """What a run takes whatever its parts do."""
-        return self.superstep * self.supersteps + self.around
+        return self.start + self.superstep * self.supersteps + self.around
 
 
 class Measured(NamedTuple):
     """A run over parts that was timed: the loop, and what was around it.
 
-    A device that had all of it met nobody: its supersteps are none.
+    A device that had all of it met nobody: its supersteps are none, and the ``start`` of its own
+    threads, which is not that of a set, is told beside it.
     """
 
     stats: PartitionStats
@@ -67,6 +73,7 @@ class Measured(NamedTuple):
     seconds: float
     around: float = 0.0
     alone: bool = False
+    start: float = 0.0
 
 
 def messages_of(found: PartitionStats) -> np.ndarray:
@@ -100,53 +107,57 @@ def fit(runs: Sequence[Measured], names: Sequence[str]) -> tuple[Costs, float]:
     """
     kinds = list(dict.fromkeys(names))
     of = [kinds.index(name) for name in names]
-    prior = [run.seconds / max(1, run.stats.edges.sum()) for run in runs if run.alone]
-    edge_seconds = [prior[kind] for kind in of]
+    whole = np.array([run.seconds for run in runs])
+    # What is told of a small difference is told within the error of what was measured.
+    starts = np.array([min(run.start, _MOST_START * run.seconds) for run in runs])
+    seconds = whole - starts
+    each = seconds / [max(1, run.stats.edges.sum()) for run in runs]
+    prior = [one for one, run in zip(each, runs, strict=True) if run.alone]
     counts = np.array([
         np.stack([run.stats.edges, run.stats.vertices, messages_of(run.stats)], axis=1)
         for run in runs
     ])  # fmt: skip
-    supersteps = np.array([run.supersteps for run in runs])
-    seconds = np.array([run.seconds for run in runs])
+    meetings = np.array([[not run.alone, run.supersteps] for run in runs], float)
     # Which part is the slowest follows from the coefficients, and they from that: it begins with
     # what any one term alone says.
-    speeds = np.array(edge_seconds) / max(edge_seconds)
-    starts = [(counts[:, :, term] * speeds).argmax(axis=1) for term in range(3)]
-    starts.append((counts / counts.max(axis=(0, 1)) * speeds[:, None]).sum(axis=2).argmax(axis=1))
-    best, least = np.zeros(3 * len(kinds) + 1), np.inf
-    for slowest in starts:
+    speeds = np.array([prior[kind] for kind in of]) / max(prior)
+    guesses = [(counts[:, :, term] * speeds).argmax(axis=1) for term in range(3)]
+    guesses.append((counts / counts.max(axis=(0, 1)) * speeds[:, None]).sum(axis=2).argmax(axis=1))
+    best, least = np.zeros(3 * len(kinds) + 2), np.inf
+    for slowest in guesses:
         for _ in range(_ROUNDS):
-            found = _solve(counts, supersteps, seconds, slowest, of, prior)
-            parts = (counts * found[:-1].reshape(-1, 3)[of]).sum(axis=2)
-            said = parts.max(axis=1) + found[-1] * supersteps
-            error = float(np.mean(np.abs(said - seconds) / seconds))
+            found = _solve(counts, meetings, seconds, whole, slowest, of, prior)
+            parts = (counts * found[:-2].reshape(-1, 3)[of]).sum(axis=2)
+            said = parts.max(axis=1) + meetings @ found[-2:]
+            error = float(np.mean(np.abs(said - seconds) / whole))
             if error < least:
                 best, least = found, error
             if (parts.argmax(axis=1) == slowest).all():
                 break
             slowest = parts.argmax(axis=1)
-    edge, vertex, message = (tuple(map(float, column)) for column in best[:-1].reshape(-1, 3)[of].T)
+    edge, vertex, message = (tuple(map(float, column)) for column in best[:-2].reshape(-1, 3)[of].T)
+    start, superstep = map(float, best[-2:])
     divided = [run for run in runs if not run.alone]
     around = float(np.median([run.around for run in divided]))
     met = float(divided[-1].supersteps)
-    return Costs(edge, vertex, message, float(best[-1]), met, around), least
+    return Costs(edge, vertex, message, superstep, met, around, start), least
 
 
 def _solve(
-    counts: np.ndarray, supersteps: np.ndarray, seconds: np.ndarray, slowest: np.ndarray,
-    of: list[int], prior: list[float],
+    counts: np.ndarray, meetings: np.ndarray, seconds: np.ndarray, whole: np.ndarray,
+    slowest: np.ndarray, of: list[int], prior: list[float],
 ) -> np.ndarray:  # fmt: skip
-    """Coefficients of each kind of device, and of a superstep, if these parts are the slowest."""
+    """Coefficients of each kind of device, and of meetings, if these parts are the slowest."""
     from scipy.optimize import nnls
 
     runs, kinds = len(seconds), len(prior)
-    rows = np.zeros((runs + kinds, 3 * kinds + 1))
+    rows = np.zeros((runs + kinds, 3 * kinds + 2))
     for i, p in enumerate(slowest):
         rows[i, 3 * of[p] : 3 * of[p] + 3] = counts[i, p]
-    rows[:runs, -1] = supersteps
-    rows[:runs] /= seconds[:, None]
+    rows[:runs, -2:] = meetings
+    rows[:runs] /= whole[:, None]
     for kind, one in enumerate(prior):
         rows[runs + kind, 3 * kind] = _TRUST / one
-    wanted = np.concatenate([np.ones(runs), np.full(kinds, _TRUST)])
+    wanted = np.concatenate([seconds / whole, np.full(kinds, _TRUST)])
     scale = np.where(rows.any(axis=0), rows.max(axis=0), 1.0)
     return nnls(rows / scale, wanted)[0] / scale

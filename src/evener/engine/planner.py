@@ -187,6 +187,7 @@ class _Model:
         self.threads = _threads(devices)
         self.allowed = _allowed(devices, limits or [None] * len(devices))
         self.free = _allowed(devices, limits or [None] * len(devices), shared=False)
+        self._measured: dict[tuple[Any, ...], PartitionStats] = {}
 
     def first_of_each_name(self) -> list[int]:
         return [self.names.index(name) for name in dict.fromkeys(self.names)]
@@ -242,10 +243,14 @@ class _Model:
         return self.calibration.rate(self.workload, name, self.graph)
 
     def stats(self, name: str, shares: np.ndarray, alpha: float) -> PartitionStats:
-        k = len(self.devices)
+        """What a partition is like; to make one takes as long as many runs, so it is kept."""
         how = f"{name}:alpha={float(alpha)!r}"
-        part_of = partition(self.graph, how, shares.tolist(), cpu=self.cpu)
-        return measure_partition(self.graph, part_of, k, pulls=self.pulls)
+        key = (how, *shares)
+        if key not in self._measured:
+            part_of = partition(self.graph, how, shares.tolist(), cpu=self.cpu)
+            k = len(self.devices)
+            self._measured[key] = measure_partition(self.graph, part_of, k, pulls=self.pulls)
+        return self._measured[key]
 
     def memory(self, found: PartitionStats) -> list[int]:
         return estimate_memory(self.traffic.declaration, self.graph, "auto", found)
