@@ -25,6 +25,7 @@ from evener.operators.grid import (
     vertices,
 )
 from evener.operators.schedules import SCHEDULES
+from evener.operators.schedules.dynamic import totals_by_functor
 from evener.programs.fields import neutral
 from evener.programs.stages import (
     Advance,
@@ -69,11 +70,12 @@ class _GridWriter(Resumable, _Writer):
         self.prepare()
         chosen = SCHEDULES["dynamic" if schedule == "auto" else schedule]
         slices = SCHEDULES[FOR_SLICES if schedule == "auto" else schedule]
+        by_functor = totals_by_functor if schedule == "auto" else chosen.totals_of
         self.names.update(
             cycles=warp.cycles, barrier=warp.barrier,
             new_team=frontier.new_team, begin=frontier.begin, fresh=frontier.fresh,
             is_stopped=frontier.is_stopped, visit=chosen.visit, totals_of=chosen.totals_of,
-            visit_slices=slices.visit,
+            visit_slices=slices.visit, totals_by_functor=by_functor,
             advance=advance.advance, nearest=nearest.nearest, gather=gather.gather,
             filter_=vertices.filter, compute=vertices.compute, reduce=vertices.reduce,
             edges=vertices.edges, reduce_block=vertices.reduce_block,
@@ -224,6 +226,7 @@ class _GridWriter(Resumable, _Writer):
         self.kernel.gathers.append(stage)
         own = stage.combine_is_functor
         combine = f"f_{stage.combine[1:]}" if own else f"combine_{stage.combine}"
+        totals_of = "totals_by_functor" if own else "totals_of"
         along = stage.along
         if along == "both" and not self.job.graph.directed:
             along = "in"
@@ -249,7 +252,7 @@ class _GridWriter(Resumable, _Writer):
         self.put(f"t = {self.state(weight)}")
         self.put(f"u = {self.state(weight, second)}")
         self.put(
-            f"done, own = gather(team, totals_of, {into}, {f}, {combine}, "
+            f"done, own = gather(team, {totals_of}, {into}, {f}, {combine}, "
             f"f_{stage.apply}, neutral_of_{number}, {own}, t, u, keep_{number}, reduce_{number}, "
             f"({neutrals}0,), {self.source(stage)}, {self.next}, totals[{number}], "
             f"parts[{number}], {at_once}, {keeps}, {len(fused) > 0}, pieces)"

@@ -8,6 +8,8 @@ over the lanes, and each lane finds the owner of its edge by a binary search.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from evener.device import compiled
@@ -22,6 +24,7 @@ from evener.operators.schedules.common import (
     piece_power,
     put_off,
     run_along,
+    scan,
     size_of,
     step,
     total_of_few,
@@ -154,22 +157,46 @@ def visit_wide(team, out, f, where, s, take, sink, held, u, start, degree):
 
 
 @compiled(allocates=False)
-def totals_of(team, into, f, combine, neutral, t, v, start, degree, parts):
-    """The total of the list of each lane's vertex; see `evener.operators.grid.gather`."""
-    total = neutral
+def are_few(team, degree):
+    """Whether the lists of a warp are so short that each lane may have its own."""
+    return ballot(degree > FEW) == 0
+
+
+@compiled(allocates=False)
+def are_few_or_alike(team, degree):
+    """The same, or none of 32 is longer than twice their mean."""
     if ballot(degree > FEW) == 0:
-        return total_of_few(into, f, combine, neutral, t, v, start, degree, parts)
-    mask = ballot(degree >= WIDE)
-    while mask != 0:
-        lane = lowest_bit(mask)
-        mask &= mask - np.uint32(1)
-        e = shuffle(start, lane)
-        stop = e + shuffle(degree, lane)
-        found = along(team, into, f, combine, neutral, t, shuffle(v, lane), e, stop, parts)
-        if team.lane == lane:
-            total = found
-    if degree >= WIDE:
-        degree = np.int64(0)
-    return totals_of_groups(
-        team, into, f, combine, neutral, t, v, start, degree, parts, total, GROUP
-    )
+        return True
+    total = np.int64(shuffle(scan(team, degree), 31))
+    return ballot(degree * 16 > total) == 0
+
+
+def _totals_of(suit_lanes: Any) -> Any:
+    @compiled(allocates=False)
+    def totals_of(team, into, f, combine, neutral, t, v, start, degree, parts):
+        """The total of the list of each lane's vertex; see `evener.operators.grid.gather`."""
+        total = neutral
+        if suit_lanes(team, degree):
+            return total_of_few(into, f, combine, neutral, t, v, start, degree, parts)
+        mask = ballot(degree >= WIDE)
+        while mask != 0:
+            lane = lowest_bit(mask)
+            mask &= mask - np.uint32(1)
+            e = shuffle(start, lane)
+            stop = e + shuffle(degree, lane)
+            found = along(team, into, f, combine, neutral, t, shuffle(v, lane), e, stop, parts)
+            if team.lane == lane:
+                total = found
+        if degree >= WIDE:
+            degree = np.int64(0)
+        return totals_of_groups(
+            team, into, f, combine, neutral, t, v, start, degree, parts, total, GROUP
+        )
+
+    return totals_of
+
+
+totals_of = _totals_of(are_few)
+# Where a functor combines, that may take longer than to load a value: lanes that each have a list
+# need not combine their totals (betweenness on a uniform graph takes 2.1 instead of 2.4 ms).
+totals_by_functor = _totals_of(are_few_or_alike)
