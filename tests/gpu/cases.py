@@ -105,6 +105,7 @@ def graphs():
     found["rmat"] = weighted(ev.generate.rmat(13, 16, weights=(1, 60), seed=2))
     # Frontiers that are large to a grid of 132 blocks.
     found["large rmat"] = weighted(ev.generate.rmat(16, 8, weights=(1, 60), seed=3))
+    found["large uniform"] = weighted(ev.generate.uniform(16, 16, weights=(1, 60), seed=4))
     return found
 
 
