@@ -38,7 +38,7 @@ from evener.versions import evener_version
 EDGES_MAPPED = ", edges mapped"  # after the name of a GPU that reads them from the host's memory
 _LARGEST = {"cpu": 18, "cuda": 20, "python": 8}  # scale of a graph that takes a second at most
 _LARGEST_OF_SETS = {"cpu": 18, "cuda": 20}  # below that GPUs and many cores mostly wait
-_FORMAT = 3  # of the file of rates
+_FORMAT = 4  # of the file of rates
 _THIN, _LARGEST_THIN = 4, (20, 22)  # edges for each vertex; scale with few cores, and with many
 _MANY_CORES = 8
 _SMALL = 7  # scale of the graph on which exchanges are counted
@@ -159,7 +159,7 @@ class Calibration:
         """
         if not device.startswith("cpu") or _kind(like) == "lattice":
             return 1.0
-        larger = _scale(like, _LARGEST_THIN[num_cores() >= _MANY_CORES])
+        larger = _scale(like, _largest_thin())
         if larger <= scale:
             return 1.0
         spent = [self._spent(workload, device, like, size, _THIN) for size in (scale, larger)]
@@ -246,6 +246,11 @@ def _largest(kind: str) -> int:
     return _LARGEST[kind] + 2 * (kind == "cpu" and num_cores() >= _MANY_CORES)
 
 
+def _largest_thin() -> int:
+    """The same for one with few edges."""
+    return _LARGEST_THIN[num_cores() >= _MANY_CORES]
+
+
 def _scale(graph: Graph, largest: int) -> int:
     return min(largest, max(4, round(np.log2(max(2, graph.num_vertices)))))
 
@@ -296,23 +301,27 @@ def _timed_runs(
 ) -> list[Measured]:  # fmt: skip
     """Runs of a set over partitions in which edges, vertices and ghosts are not in step.
 
-    One graph is so small that it takes the time to begin and to meet. The other is divided at the
-    share of the first CPU that the rates suggest, and on both sides of it; and each device has all
-    of it once.
+    One graph is so small that it takes the time to begin and to meet. Two others are divided at
+    the share of the first CPU that the rates suggest, and with more: one like the graph, and one
+    with few edges but more vertices, so that what messages take is seen beside that. Each device
+    has all of the first once.
     """
     k, device = len(names), "+".join(names)
     shares = rates / rates.sum()
     cpu = next((p for p, name in enumerate(names) if name.startswith("cpu")), 0)
     even = float(shares[cpu])
-    more, less = (1 + even) / 2, even / 2
-    designs = [("random", even), ("high", even), ("low", even), ("high", more), ("low", less),
-               ("random", more)]  # fmt: skip
+    more = (1 + even) / 2
     small, large = _example(like, _FEW), _example(like, scale)
+    wide = _example(like, max(scale, _scale(like, _largest_thin())), _THIN)
+    designs = [
+        (small, "random", even),
+        (wide, "high", even), (wide, "low", even), (wide, "random", more),
+        (large, "random", even), (large, "high", more), (large, "random", more),
+    ]  # fmt: skip
     runs = []
-    for graph, chosen in ((small, designs[:1]), (large, designs)):
-        for name, alpha in chosen:
-            part_of = partition(graph, f"{name}:alpha={alpha!r}", shares.tolist(), cpu=cpu)
-            runs.append(_timed_run(workload, device, graph, part_of, k, pulled))
+    for graph, name, alpha in designs:
+        part_of = partition(graph, f"{name}:alpha={alpha!r}", shares.tolist(), cpu=cpu)
+        runs.append(_timed_run(workload, device, graph, part_of, k, pulled))
     for name in dict.fromkeys(names):
         whole = np.full(large.num_vertices, names.index(name), np.int32)
         stats = measure_partition(large, whole, k, pulls=pulled)

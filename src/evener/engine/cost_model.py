@@ -139,7 +139,7 @@ def fit(runs: Sequence[Measured], names: Sequence[str]) -> tuple[Costs, float]:
     start, superstep = map(float, best[-2:])
     divided = [run for run in runs if not run.alone]
     around = float(np.median([run.around for run in divided]))
-    met = float(divided[-1].supersteps)
+    met = float(divided[-1].supersteps)  # of a run on a graph like the one that is asked for
     return Costs(edge, vertex, message, superstep, met, around, start), least
 
 
