@@ -99,11 +99,13 @@ def simulate_parts(
 
 
 def simulate_hybrid(
-    program, graph, kinds, partition="random", direction="auto", policy="refined", **parameters
-):
+    program, graph, kinds, partition="random", direction="auto", policy="refined", room=None,
+    **parameters,
+):  # fmt: skip
     """A job on parts of the cpu, compiled, and simulated ones, which a hub joins.
 
     ``kinds`` is a list such as ``["cpu", "cuda"]``; without a cpu each part is a card of its own.
+    Simulated parts have ``room`` for so many recorded vertices.
     """
     k, chosen = len(kinds), policy_of(policy)
     job = set_up(program, graph, parameters)
@@ -122,7 +124,7 @@ def simulate_hybrid(
             card.wait()
         _take(job, parts, {p: arguments for p, (arguments,) in enumerate(given)})
         return job
-    arguments = gpu_parts.simulated_arguments(job, plan, parts, THREADS, chosen, local, hub)
+    arguments = gpu_parts.simulated_arguments(job, plan, parts, THREADS, chosen, local, hub, room)
     threads = [int(kind == "cpu") for kind in kinds]
     on_cpu = native_parts._Run(job, parts, threads, chosen, direction, lambda kernel: hub)
     assert on_cpu.kernel.carried == plan.lowered.carried

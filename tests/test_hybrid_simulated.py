@@ -16,8 +16,9 @@ from evener.algorithms.sssp import SSSP, TargetSSSP
 from evener.algorithms.sswp import SSWP
 from evener.engine.interpret import interpret
 from evener.engine.job import set_up
+from evener.engine.preallocate import RecordIsFull
 from grid_parts_simulator import simulate_hybrid
-from shared_programs import Around, Echoes, parameters_for
+from shared_programs import Around, Echoes, Repeats, parameters_for
 from test_cuda_compile import CASES
 from test_grid_simulated import GRAPHS, suits
 from test_interpret import Labels, OnEdges, Paths, Scattered
@@ -131,3 +132,12 @@ def test_gpus_share_by_their_memory(monkeypatch):
     assert hybrid._shares([None, 0, 1]) == pytest.approx([1 / 3, 8 / 15, 2 / 15])
     assert hybrid._shares([0, 0, 1]) == pytest.approx([0.4, 0.4, 0.2])
     assert hybrid._shares([None, 0]) == pytest.approx([0.5, 0.5])
+
+
+def test_a_record_of_a_gpu_that_is_full_stops_all():
+    """Not as an error of the cpu: with more room on the GPU the run begins again."""
+    graph = GRAPHS["rmat"]
+    with pytest.raises(RecordIsFull):
+        simulate_hybrid(Repeats, graph, ["cpu", "cuda"], room=graph.num_vertices, times=5)
+    job = simulate_hybrid(Repeats, graph, ["cpu", "cuda"], room=5 * graph.num_vertices, times=5)
+    assert job.fields["visits"].tolist() == [5] * graph.num_vertices

@@ -342,9 +342,12 @@ class SimulatedMemory:
 
 def simulated_arguments(
     job: Job, plan: Plan, parts: Parts, width: int, policy: Policy, local: list[int],
-    hub: HubMemory | None = None,
+    hub: HubMemory | None = None, room: int | None = None,
 ) -> list[tuple[Any, ...]]:  # fmt: skip
-    """The arguments of some parts in the host's memory, for grids of one block so wide."""
+    """The arguments of some parts in the host's memory, for grids of one block so wide.
+
+    They have ``room`` for so many recorded vertices, or for plenty.
+    """
     k, n = len(parts.parts), job.graph.num_vertices
     at = place_parts(np, parts, job.graph.degrees, local)
     hub = hub or no_hub(job, parts, plan.lowered)
@@ -360,5 +363,5 @@ def simulated_arguments(
         queue[: len(members)] = members
     memory = SimulatedMemory(given)
     shared = share(memory, job, plan, parts, at, hub)
-    room = 64 * n + 64
+    room = room or 64 * n + 64
     return [arguments_of(memory, job, plan, parts, at, shared, p, room) for p in local]

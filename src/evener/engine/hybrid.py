@@ -31,7 +31,7 @@ from evener.engine.native_parts import _Run, lists_of, name_of, require_threads
 from evener.engine.partition_stats import measure_partition
 from evener.engine.partitioners import partition as assign
 from evener.engine.parts import Parts, divide_by, put_back
-from evener.engine.preallocate import beyond_limit
+from evener.engine.preallocate import RecordIsFull, out_of_room
 from evener.engine.trace import share_of
 from evener.graph.gpu import kept
 from evener.operators.policies import Policy
@@ -207,19 +207,15 @@ def _run(
         job.stats["compile_seconds"] = time.perf_counter() - began
         try:
             job.stats["loop_seconds"] = _go(on_cpu, cards, hub)
-        except _RecordIsFull:  # of a GPU, which has no more than it was given
+        except RecordIsFull:  # it may be that of a GPU, which has no more than it was given
             if room > ROOM * job.graph.num_vertices:
-                raise beyond_limit(job) from None
+                raise out_of_room(job) from None
             room = job.preallocation.more(job, largest, room, room + 1, most, times=4)
             continue
         if on_cpu is not None:
             on_cpu.collect(job.stats["loop_seconds"])
         _join(job, parts, cards)
         return cards
-
-
-class _RecordIsFull(Exception):
-    """A GPU has to record more than it has room for."""
 
 
 def _go(on_cpu: _Run | None, cards: list[Card], hub: HubMemory) -> float:
@@ -255,7 +251,7 @@ def _go(on_cpu: _Run | None, cards: list[Card], hub: HubMemory) -> float:
     _end(cards)
     seconds = time.perf_counter() - started
     if any(card.ended == MORE_ROOM for card in cards):
-        raise _RecordIsFull
+        raise RecordIsFull
     return seconds
 
 

@@ -19,7 +19,7 @@ from evener.device.team import most_threads, run_together
 from evener.engine.check_functors import check_functors, compile_kernel, total_dtype
 from evener.engine.job import Job, field_dtype
 from evener.engine.lower import Kernel, lower, pulls
-from evener.engine.preallocate import beyond_limit
+from evener.engine.preallocate import out_of_room
 from evener.engine.rooms import (
     bucket_bytes,
     bucket_rooms,
@@ -31,7 +31,7 @@ from evener.engine.rooms import (
     waiting_rooms,
 )
 from evener.engine.trace import MOST_ROWS
-from evener.errors import DeviceError, MemoryBudgetError
+from evener.errors import DeviceError
 from evener.graph.csr import Graph
 from evener.operators.frontier import ALL, BUFFER, EDGES, FORM, INFO_WORDS, SIZE
 from evener.operators.gather import num_chunks
@@ -69,15 +69,8 @@ def execute(job: Job, threads: int, direction: str = "auto") -> None:
     started = time.perf_counter()
     sync = new_sync()
     stopped = run_together(plan.worker, threads, sync, *arguments)
-    if stopped and job.preallocation.fixed:
-        raise job.preallocation.too_small(job)
-    if stopped and job.left:
-        raise beyond_limit(job)
     if stopped:
-        raise MemoryBudgetError(
-            f"{job.declaration.name} keeps more vertices in buckets or recorded frontiers than fit "
-            "into memory; limit its supersteps, or use a smaller graph."
-        )
+        raise out_of_room(job)
     _collect(job, arguments, threads, time.perf_counter() - started)
     recorded = most_recorded(scratch[_RECORD])
     job.preallocation.remember(job, job.graph.num_vertices, recorded)

@@ -26,7 +26,7 @@ from evener.engine.memory import require_parts
 from evener.engine.native import OFFERED, _functors, _Names, _unsigned, _worker
 from evener.engine.partitioners import partition as assign
 from evener.engine.parts import Part, Parts, divide, divide_by, picked, put_back
-from evener.engine.preallocate import beyond_limit
+from evener.engine.preallocate import RecordIsFull, out_of_room
 from evener.engine.rooms import (
     bucket_bytes,
     bucket_rooms,
@@ -38,7 +38,7 @@ from evener.engine.rooms import (
     waiting_rooms,
 )
 from evener.engine.trace import MOST_ROWS, row_of_parts
-from evener.errors import DeviceError, MemoryBudgetError
+from evener.errors import DeviceError
 from evener.operators import exchange
 from evener.operators.frontier import ALL, BUFFER, EDGES, FORM, INFO_WORDS, SIZE
 from evener.operators.gather import num_chunks
@@ -131,7 +131,10 @@ def _execute(
     run = _Run(job, parts, threads, policy, direction)
     job.stats["compile_seconds"] = time.perf_counter() - began
     started = time.perf_counter()
-    run.go()
+    try:
+        run.go()
+    except RecordIsFull:
+        raise out_of_room(job) from None
     job.stats["loop_seconds"] = time.perf_counter() - started
     run.collect(job.stats["loop_seconds"])
 
@@ -391,16 +394,8 @@ class _Run:
         for p, codes in zip(self.local, returned, strict=True):
             if min(codes) < 0:
                 raise DeviceError(f"partition {p} on cpu:{self.threads[p]} failed, so the run did.")
-        is_full = any(code == exchange.FULL for codes in returned for code in codes)
-        if is_full and self.job.preallocation.fixed:
-            raise self.job.preallocation.too_small(self.job)
-        if is_full and any(left is not None for left in self.job.left):
-            raise beyond_limit(self.job)
-        if is_full:
-            raise MemoryBudgetError(
-                f"{self.d.name} keeps more vertices in recorded frontiers than fit into memory; "
-                "limit its supersteps, or use a smaller graph."
-            )
+        if any(code == exchange.FULL for codes in returned for code in codes):
+            raise RecordIsFull
 
     def collect(self, seconds: float) -> None:
         """Bring fields, scalars, stats and the trace home."""

@@ -23,6 +23,10 @@ _SMALL = 1 / 8  # the factor that growth on demand begins with
 _factors: dict[tuple[str, str], float] = {}  # of a program on a kind of graph
 
 
+class RecordIsFull(Exception):
+    """Some part has to record more than it has room for; whichever it is, all of them stop."""
+
+
 class Preallocation(NamedTuple):
     """How much room there is for records when a run begins, and whether it may grow."""
 
@@ -90,6 +94,18 @@ def entry_bytes(job: Job, has_edges: bool) -> int:
     graph = job.graph
     edge = graph._indptr.itemsize + 1 if has_edges else 0
     return int(graph._indices.itemsize + 8 + edge)
+
+
+def out_of_room(job: Job) -> MemoryBudgetError:
+    """The error of a run that has to record more than there is room for."""
+    if job.preallocation.fixed:
+        return job.preallocation.too_small(job)
+    if any(left is not None for left in job.left):
+        return beyond_limit(job)
+    return MemoryBudgetError(
+        f"{job.declaration.name} keeps more vertices in buckets or recorded frontiers than fit "
+        "into memory; limit its supersteps, or use a smaller graph."
+    )
 
 
 def beyond_limit(job: Job) -> MemoryBudgetError:
