@@ -158,7 +158,7 @@ def test_all_partitioners_are_planned(kron):
 
 # ---- what parts cost ------------------------------------------------------------------------
 
-TRUE = Costs((2e-9, 5e-10), (4e-8, 1e-9), (3e-8, 2e-8), 5e-6, 6, start=2e-5)
+TRUE = Costs((2e-9, 5e-10), (4e-8, 1e-9), (3e-8, 2e-8), 5e-6, 6, 2e-5, 1e-5, 2e-8)
 OWN_START = 7e-5  # of a device alone: its threads are not those of a set
 
 
@@ -170,8 +170,9 @@ def runs_of(graph, costs, noise=0.0):
         for alpha in (0.05, 0.2, 0.5, 0.8):
             part_of = partition(graph, f"{name}:alpha={alpha}", [0.5, 0.5])
             stats = measure_partition(graph, part_of, 2, pulls=True)
-            seconds = costs.fixed_seconds + costs.part_seconds(stats).max()
-            runs.append(Measured(stats, 6, seconds * (1 + noise * rng.uniform(-1, 1))))
+            seconds = costs.loop_seconds(stats) * (1 + noise * rng.uniform(-1, 1))
+            around = costs.around + costs.around_each * graph.num_vertices
+            runs.append(Measured(stats, 6, seconds, around))
     for p in (0, 1):
         stats = measure_partition(graph, np.full(graph.num_vertices, p), 2, pulls=True)
         seconds = OWN_START + float(costs.part_seconds(stats).max())
@@ -186,7 +187,8 @@ def test_costs_are_found_from_runs(kron):
     assert error < 0.05
     told = [found.loop_seconds(run.stats) for run in runs if not run.alone]
     assert np.corrcoef(told, [run.seconds for run in runs if not run.alone])[0, 1] > 0.99
-    assert found.fixed_seconds == pytest.approx(TRUE.fixed_seconds, rel=0.2)
+    stats = runs[0].stats
+    assert found.fixed_seconds(stats) == pytest.approx(TRUE.fixed_seconds(stats), rel=0.2)
     found, error = fit(runs_of(kron, TRUE, 0.1), names)
     assert error < 0.15
     assert min(*found.edge, *found.vertex, *found.message, found.superstep, found.start) >= 0
@@ -200,7 +202,7 @@ def test_vertices_and_meetings_count(kron):
 
     one = predict(kron, TWO, SEARCH, "high", 0.3, Known(cpu=1e6))
     stats = measure_partition(kron, partition(kron, "high:alpha=0.3", [0.5, 0.5]), 2, pulls=True)
-    assert one.seconds == pytest.approx(2e-5 + 6 * 5e-6 + TRUE.part_seconds(stats).max())
+    assert one.seconds == pytest.approx(TRUE.fixed_seconds(stats) + TRUE.part_seconds(stats).max())
     found = plan(kron, TWO, SEARCH, partitioners=["random"], calibration=Known(cpu=1e6))[-1]
     assert found.alpha < 0.2  # the second device is faster than its threads say
     assert found.seconds < predict(kron, TWO, SEARCH, "random", 0.5, Known(cpu=1e6)).seconds
@@ -236,7 +238,7 @@ def test_costs_of_a_set_are_measured_once_and_kept(monkeypatch):
     rates, names = np.array([1e8, 1e8]), ["cpu:1", "cpu:1"]
     found = Calibration(again=True).costs(workload, names, graph, rates)
     # So small a graph may take nothing but its supersteps, or they nothing that can be told.
-    assert max(*found.edge, *found.vertex, *found.message, found.fixed_seconds) > 0
+    assert max(*found.edge, *found.vertex, *found.message, found.start, found.superstep) > 0
     assert min(found.edge + found.vertex + found.message) >= 0
     assert asked.count("cpu:1+cpu:1") > 6
     asked.clear()

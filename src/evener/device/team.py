@@ -187,11 +187,10 @@ def run_teams(
     are let go at the next look. Where other devices take part, ``watch`` is called now and then and
     raises if one of them has failed, and ``let_go`` has nobody wait for the others any more.
     """
-    calls = [
-        (worker.entry_for(0, k, sync, *args), (t, k, sync, *args))
-        for k, sync, args in teams
-        for t in range(k)
-    ]
+    calls: list[tuple[Any, tuple[Any, ...]]] = []
+    for k, sync, args in teams:
+        entry = worker.entry_for(0, k, sync, *args)
+        calls += [(entry, (t, k, sync, *args)) for t in range(k)]
     with _together:
         running = _pool().submit(calls)
         try:

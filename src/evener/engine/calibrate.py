@@ -38,7 +38,7 @@ from evener.versions import evener_version
 EDGES_MAPPED = ", edges mapped"  # after the name of a GPU that reads them from the host's memory
 _LARGEST = {"cpu": 18, "cuda": 20, "python": 8}  # scale of a graph that takes a second at most
 _LARGEST_OF_SETS = {"cpu": 18, "cuda": 20}  # below that GPUs and many cores mostly wait
-_FORMAT = 4  # of the file of rates
+_FORMAT = 5  # of the file of rates
 _THIN, _LARGEST_THIN = 4, (20, 22)  # edges for each vertex; scale with few cores, and with many
 _MANY_CORES = 8
 _SMALL = 7  # scale of the graph on which exchanges are counted

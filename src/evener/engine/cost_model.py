@@ -8,9 +8,10 @@ and end together, which with many threads takes as long as a search on a million
     t(p) = edges(p) · a + vertices(p) · b + messages(p) · c
     seconds = start + supersteps · d + max t(p)
 
-That is the loop of a run; fields are spread before and collected after it, which no placement
-changes much. Gharaibeh et al. have the edges and the messages (equations 1 and 2). The coefficients
-are those of a device in its set: what a part does is not what a device alone does.
+That is the loop of a run; fields are spread before and collected after it, which goes by the
+vertices of the graph and is the same for all placements on a set. Gharaibeh et al. have the edges
+and the messages (equations 1 and 2). The coefficients are those of a device in its set: what a part
+does is not what a device alone does.
 """
 
 from __future__ import annotations
@@ -35,8 +36,9 @@ class Costs(NamedTuple):
     message: tuple[float, ...]
     superstep: float
     supersteps: float  # of a run
-    around: float = 0.0  # seconds before and after the loop, to spread fields and to collect them
     start: float = 0.0  # seconds of the loop in which all begin and end
+    around: float = 0.0  # seconds before and after the loop, to spread fields and to collect them
+    around_each: float = 0.0  # the same for each vertex of the graph
 
     def loop_seconds(self, found: PartitionStats) -> float:
         """What the loop of a run takes."""
@@ -55,10 +57,10 @@ class Costs(NamedTuple):
         """What each part sends and receives."""
         return messages_of(found) * np.array(self.message)
 
-    @property
-    def fixed_seconds(self) -> float:
+    def fixed_seconds(self, found: PartitionStats) -> float:
         """What a run takes whatever its parts do."""
-        return self.start + self.superstep * self.supersteps + self.around
+        around = self.around + self.around_each * float(found.vertices.sum())
+        return self.start + self.superstep * self.supersteps + around
 
 
 class Measured(NamedTuple):
@@ -137,10 +139,21 @@ def fit(runs: Sequence[Measured], names: Sequence[str]) -> tuple[Costs, float]:
             slowest = parts.argmax(axis=1)
     edge, vertex, message = (tuple(map(float, column)) for column in best[:-2].reshape(-1, 3)[of].T)
     start, superstep = map(float, best[-2:])
-    divided = [run for run in runs if not run.alone]
-    around = float(np.median([run.around for run in divided]))
-    met = float(divided[-1].supersteps)  # of a run on a graph like the one that is asked for
-    return Costs(edge, vertex, message, superstep, met, around, start), least
+    met = [run.supersteps for run in runs if not run.alone][-1]  # on a graph like that asked for
+    around = _fit_around([run for run in runs if not run.alone])
+    return Costs(edge, vertex, message, superstep, float(met), start, *around), least
+
+
+def _fit_around(runs: Sequence[Measured]) -> tuple[float, float]:
+    """What comes before and after a loop: in any case, and for each vertex of the graph."""
+    from scipy.optimize import nnls
+
+    sizes = np.array([float(run.stats.vertices.sum()) for run in runs])
+    spent = np.array([run.around for run in runs])
+    weights = 1 / np.maximum(spent, 1e-9)
+    rows = np.stack([weights, weights * sizes / sizes.max()], axis=1)
+    fixed, each = nnls(rows, weights * spent)[0]
+    return float(fixed), float(each / sizes.max())
 
 
 def _solve(

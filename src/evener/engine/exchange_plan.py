@@ -13,6 +13,7 @@ and reduced after it. Here it is made cheap without changing what comes out:
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import textwrap
 from dataclasses import replace
@@ -107,6 +108,7 @@ class Needs:
         return Stale(leader, followers) if lowers else None
 
 
+@functools.lru_cache(maxsize=256)
 def says_whether_it_changed(functor: Functor, field: str, merge: str) -> bool:
     """Whether a functor returns True exactly if its one atomic on a field changed the value.
 

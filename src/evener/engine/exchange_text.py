@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -299,6 +300,7 @@ def _function(head: str, lines: list[str]) -> str:
     return f"def {head}:\n" + "\n".join(_indent(lines)) + "\n"
 
 
+@functools.lru_cache(maxsize=256)
 def made(text: str) -> Any:
     """The compiled function of a text."""
     scope: dict[str, Any] = {"np": np, "__name__": __name__}

@@ -45,6 +45,29 @@ class LazyArray(np.lib.mixins.NDArrayOperatorsMixin):
         """Whether all elements are equal, for all that was written down."""
         return self._array is None and not self._writes
 
+    def few_writes(self) -> list[tuple[int, Any]] | None:
+        """The elements that are not the fill value, where they are few; None if that is not known.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from evener.engine.lazy import LazyArray
+        >>> depth = LazyArray(4, np.dtype(np.int32), 9)
+        >>> depth[-1] = 0
+        >>> depth.few_writes()
+        [(3, 0)]
+        """
+        if self._array is not None:
+            return None
+        found: list[tuple[int, Any]] = []
+        for index, value in self._writes:
+            places = [] if isinstance(index, slice) else np.atleast_1d(index).tolist()
+            if isinstance(index, slice) or len(found) + len(places) > FEW:
+                return None
+            values = np.broadcast_to(np.asarray(value), (len(places),)).tolist()
+            found += [(p % self.size, v) for p, v in zip(places, values, strict=True)]
+        return found
+
     def made_by(self, library: Any) -> Any:
         """The array, in memory of a library that works like NumPy."""
         if self._array is not None:

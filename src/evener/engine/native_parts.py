@@ -19,6 +19,7 @@ from evener.engine.exchange_plan import Needs
 from evener.engine.globalize import far_is_global
 from evener.engine.hub import HubMemory, no_hub
 from evener.engine.job import Job, field_dtype
+from evener.engine.lazy import LazyArray
 from evener.engine.lower import pulls
 from evener.engine.lower_exchange import PartsKernel
 from evener.engine.lower_parts import lower_parts
@@ -126,10 +127,13 @@ def _execute(
         dtype = field_dtype(scalar.dtype, job.graph)
         job.scalars[name] = dtype.type(neutral(scalar.merge, dtype))
     if parts is None:
+        job.fields = {name: np.asarray(field) for name, field in job.fields.items()}
         return
-    began = time.perf_counter()
+    for name, field in job.fields.items():
+        if d.fields[name].replicated:
+            job.fields[name] = np.asarray(field)
     run = _Run(job, parts, threads, policy, direction)
-    job.stats["compile_seconds"] = time.perf_counter() - began
+    job.stats["compile_seconds"] = run.compile_seconds
     started = time.perf_counter()
     try:
         run.go()
@@ -154,18 +158,20 @@ class _Run:
         self.hub_of = hub
         self.shares = hub is None and Needs(self.d).may_share
         self.local = [p for p, count in enumerate(threads) if count > 0]
-        self.fields = {name: self._spread(name) for name in self.d.fields}
         self.kernel = self._lower(direction)
         totals = tuple(str(dtype) for dtype in self._total_dtypes())
         key = (job.program, policy.measure, hub is not None, totals, self._is_single)
         self.worker = _worker(self.kernel.text, key, _Names(self.kernel.names))
         # New memory costs more than many runs: what the last one worked in serves again, unless
         # it failed or another run has it now.
-        dtypes = tuple(str(array.dtype) for array in self.fields.values())
+        dtypes = tuple(str(array.dtype) for array in job.fields.values())
         room = job.preallocation.only(job, job.graph.num_vertices)
         self.key = (self.kernel.text, tuple(threads), dtypes, room, tuple(job.left))
         self.scratch: dict[Any, Any] = parts.kept.pop(self.key, {})
+        self.fields = {name: self._spread(name) for name in self.d.fields}
         self._share(direction)
+        owned = sum(parts.parts[p].owned for p in self.local)
+        require_memory(owned * (2 * parts.parts[0].out[1].itemsize + 1), f"Running {self.d.name}")
         self.teams = [
             (count, new_sync(), self._arguments(p, count))
             for p, count in enumerate(threads)
@@ -173,12 +179,14 @@ class _Run:
         ]
         count, sync, arguments = self.teams[0]
         examples = (0, count, sync, *arguments)
+        began = time.perf_counter()
         job.stats["from_cache"] = self.worker.find_for(*examples)
         if not job.stats["from_cache"]:
             what = f"compiling {self.d.name} for {len(threads)} parts"
             with progress.task(what), interrupts.kept():
                 check_functors(self.d, _functors(job, self.kernel), *self._examples())
                 compile_kernel(self.d, self.worker, *examples)
+        self.compile_seconds = time.perf_counter() - began
 
     def _again(self, name: str, p: int, make: Callable[[], Any]) -> Any:
         """Arrays of an earlier run, or new ones."""
@@ -188,10 +196,19 @@ class _Run:
 
     def _spread(self, name: str) -> np.ndarray:
         """A field in the slots of all parts, or as often as there are parts."""
-        values = self.job.fields[name]
+        field = self.job.fields[name]
         if self.d.fields[name].replicated:
-            return values if self._is_shared(name) else np.tile(values, len(self.threads))
-        return picked(np.asarray(values), self.parts)
+            return field if self._is_shared(name) else np.tile(field, len(self.threads))
+        slots = int(self.parts.bases[-1])
+        out = self._again(f"field {name}", 0, lambda: np.empty(slots, field.dtype))
+        writes = field.few_writes() if isinstance(field, LazyArray) else None
+        if writes is None:
+            return picked(np.asarray(field), self.parts, out)
+        out.fill(field._fill)  # a tenth of the time
+        for vertex, value in writes:
+            for part, base in zip(self.parts.parts, self.parts.bases[:-1], strict=True):
+                out[base : base + part.held][part.ids == vertex] = value
+        return out
 
     def _is_shared(self, name: str) -> bool:
         """Whether all parts work on one copy of a field."""
@@ -231,8 +248,9 @@ class _Run:
         """A vertex and a state, of the types that functors get in the kernel."""
         job, part = self.job, self.parts.parts[0]
         state = state_type((*self.d.fields, *self.d.params, *self.d.scalars, *OFFERED))(
-            *self.fields.values(), *job.params.values(), *job.scalars.values(),
-            self._weights(part.out), part.ids, job.graph.degrees, 0, job.graph.num_vertices, False,
+            *(np.empty(0, field.dtype) for field in job.fields.values()),
+            *job.params.values(), *job.scalars.values(), self._weights(part.out), part.ids,
+            job.graph.degrees, 0, job.graph.num_vertices, False,
         )  # fmt: skip
         return _unsigned(part.out[1])[:0].dtype.type(0), state
 
@@ -295,7 +313,6 @@ class _Run:
         if job.graph.directed and any(isinstance(s, Gather) and s.along == "both" for s in stages):
             both = joined(columns, rows)
         replays = any(isinstance(stage, Backwards) for stage in stages)
-        require_memory(n * (2 * ids.itemsize + 1), f"Running {d.name}")
         totals = tuple(
             np.empty(n if i in kernel.totals else 0, dtype)
             for i, dtype in enumerate(self._total_dtypes())
@@ -400,7 +417,9 @@ class _Run:
     def collect(self, seconds: float) -> None:
         """Bring fields, scalars, stats and the trace home."""
         job = self.job
-        for name, whole in job.fields.items():
+        for name, field in job.fields.items():
+            whole = np.empty(len(field), field.dtype) if isinstance(field, LazyArray) else field
+            job.fields[name] = whole
             for p in self.local:
                 part, mine = self.parts.parts[p], self._of(self.fields[name], p, name)
                 if self.d.fields[name].replicated:

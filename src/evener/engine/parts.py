@@ -196,8 +196,8 @@ def _nbytes(part: Part) -> int:
     return sum(array.nbytes for array in arrays)
 
 
-def picked(values: np.ndarray, parts: Parts) -> np.ndarray:
-    """The values of vertices in the slots of all parts.
+def picked(values: np.ndarray, parts: Parts, out: np.ndarray | None = None) -> np.ndarray:
+    """The values of vertices in the slots of all parts; in ``out``, if there is one.
 
     Examples
     --------
@@ -208,7 +208,7 @@ def picked(values: np.ndarray, parts: Parts) -> np.ndarray:
     >>> picked(np.array([5, 6, 7, 8]), parts).tolist()
     [5, 7, 6, 8, 6, 8, 5, 7]
     """
-    found = np.empty(int(parts.bases[-1]), values.dtype)
+    found = np.empty(int(parts.bases[-1]), values.dtype) if out is None else out
     for part, base in zip(parts.parts, parts.bases[:-1], strict=True):
         mine = found[base : base + part.held]
         _pick(max(1, -(-part.held // _ROWS)), values, part.ids, mine)

@@ -277,7 +277,7 @@ class _Model:
     def seconds(self, found: PartitionStats) -> tuple[float, float]:
         """Computing and communicating of the slowest part, the meetings with the latter."""
         compute, communicate = self.costs.compute_seconds(found), self.costs.message_seconds(found)
-        fixed = self.costs.fixed_seconds
+        fixed = self.costs.fixed_seconds(found)
         if self.take_turns:
             return float(compute.sum()), float(communicate.sum()) + fixed
         slowest = int(np.argmax(compute + communicate))

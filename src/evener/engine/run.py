@@ -138,7 +138,9 @@ def run(
         needed = estimate_memory(program.declaration, graph, direction)
         left = require_within(program.declaration.name, needed, limits, names)
     began = time.perf_counter()
-    job = set_up(program, graph, parameters, lazy=kinds == {"cuda"})
+    # Parts and GPUs do what `start` wrote down in memory of their own.
+    lazy = kinds == {"cuda"} or (kinds == {"cpu"} and len(devices) > 1)
+    job = set_up(program, graph, parameters, lazy=lazy)
     job.preallocation, job.left = preallocation, left
     job.stats["device"] = "+".join(map(str, devices))
     started = time.perf_counter()
