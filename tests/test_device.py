@@ -266,6 +266,16 @@ def test_read_only_arrays_are_not_compiled_anew():
 
 
 @compiled
+def num_chunks_of(x):
+    return x + 1
+
+
+@compiled
+def scale_of(x):
+    return 3 * x
+
+
+@compiled
 def describe_items(items):
     return len(items), items[0].size
 
@@ -275,7 +285,8 @@ def test_entries_are_found_by_what_decides_a_type():
     values = [
         plain, plain.astype(np.int32), plain[::2], wide, wide.T,
         np.asfortranarray(wide), 1, 1 << 63, True, 1.0, np.int8(1), np.uint8(1), np.float32(1),
-        (plain,), (plain, 1), (plain, (plain, 1)), (1, 1),
+        (plain,), (plain, 1), (plain, (plain, 1)), (1, 1), num_chunks_of, scale_of,
+        np.datetime64(1, "s"), np.datetime64(1, "D"),
     ]  # fmt: skip
     by_kind, by_type = {}, {}
     for i, value in enumerate(values):

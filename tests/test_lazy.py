@@ -47,3 +47,48 @@ def test_mistakes_are_told_at_once():
         lazy()[np.array([1, 6])] = np.array([1, 2])
     with pytest.raises(ValueError):
         lazy()[np.array([1, 2])] = np.array([1, 2, 3])
+
+
+def both_ways(do, dtype=np.uint32):
+    """What something makes of an ordinary array, and of a lazy one, in full and by its writes."""
+    plain, lazy = np.full(6, 9, dtype), LazyArray(6, np.dtype(dtype), 9)
+    do(plain)
+    do(lazy)
+    writes = lazy.few_writes()
+    if writes is not None:
+        found = np.full(6, lazy._fill, dtype)
+        for place, value in writes:
+            found[place] = value
+        np.testing.assert_array_equal(found, plain)
+    np.testing.assert_array_equal(np.asarray(lazy), plain)
+
+
+@pytest.mark.parametrize(
+    "do",
+    [
+        lambda x: np.copyto(x, np.arange(6, dtype=x.dtype)),
+        lambda x: np.cumsum(np.ones(6, x.dtype), out=x),
+        lambda x: np.take(np.arange(9, dtype=x.dtype), np.arange(6), out=x),
+        lambda x: x.__setitem__(1, np.int64(-1)),
+        lambda x: x.__setitem__(-1, 4),
+        lambda x: x.__setitem__(np.array([0, 1]), np.array([7, -1])),
+        lambda x: x.__setitem__(np.array([1, 1, -5]), np.array([7, 8, 3])),
+        lambda x: x.__setitem__(np.array([[0, 1]]), 5),
+        lambda x: x.__setitem__(True, 5),
+        lambda x: x.__setitem__(slice(1, 3), 5),
+        lambda x: x.__setitem__(np.arange(6) > 3, 5),
+        lambda x: x.__setitem__(slice(None), np.concatenate([x[:3], x[3:]])),
+    ],
+)
+def test_writes_are_those_of_an_array(do):
+    both_ways(do)
+    both_ways(do, np.int64)
+
+
+def test_views_stay_views():
+    plain, lazy = np.zeros(4), LazyArray(4, np.dtype(float), 0.0)
+    for array in (plain, lazy):
+        view = array[:3]
+        array[:] = LazyArray(4, np.dtype(float), 2.0)
+        view[0] = 9.0
+    assert plain.tolist() == np.asarray(lazy).tolist() == [9.0, 2.0, 2.0, 2.0]

@@ -332,3 +332,34 @@ def test_clock():
     spent = time.perf_counter() - began
     frame = found.trace.to_frame()
     assert 0 < frame["seconds"].sum() <= spent
+
+
+SCALE = 1
+
+
+class Scaled(Program):
+    """Its totals are of the type that a global gives them."""
+
+    around = Field(np.float64)
+    x = Field(np.int64, fill=3)
+
+    @functor
+    def value(src, dst, edge, s):
+        return SCALE * s.x[src]
+
+    @functor
+    def keep(v, total, s):
+        s.around[v] = total
+        s.x[v] = 7
+        return False
+
+    loop = gather(value, "sum", keep)
+
+
+@pytest.mark.parametrize("device", ["cpu:1", "cpu:1+cpu:1"])
+def test_globals_that_change(device, monkeypatch):
+    graph = ev.generate.path(4)
+    for scale in (1, 2, 0.5):
+        monkeypatch.setitem(globals(), "SCALE", scale)
+        found = ev.run(Scaled, graph, device=device).around
+        assert found.tolist() == [3 * scale, 6 * scale, 6 * scale, 3 * scale]

@@ -98,6 +98,8 @@ def test_rooms_do_not_grow_beyond_a_limit(nothing_remembered):
     assert grows.more(job, 100, 202, 210, most=350) == 350  # twice as much would not fit
     with pytest.raises(MemoryBudgetError, match="than memory_limit allows"):
         grows.more(job, 100, 350, 351, most=350)
+    with pytest.raises(MemoryBudgetError, match="than memory_limit allows"):
+        grows.more(job, 100, 350, 350, most=350)  # full of the ends of short supersteps
     assert grows.first(job, 100) == 351  # remembered
     assert grows.first(job, 100, most=120) == 120
     with pytest.raises(MemoryBudgetError, match="than memory_limit allows"):

@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from evener.device.states import Identity
+
 _lock = threading.RLock()
 
 
@@ -110,17 +112,23 @@ class Compiled:
         return f"<compiled {self.python.__module__}.{self.python.__qualname__}>"
 
 
+_PLAIN = (bool, float, complex, Identity)
+
+
 def kind_of(value: Any) -> Any:
     """What decides the compiler's type of a value, found out in a hundredth of the time."""
-    if isinstance(value, np.ndarray):
+    kind = type(value)
+    if kind is np.ndarray or kind is np.memmap:
         flags = value.flags
         layout = "C" if flags.c_contiguous else "F" if flags.f_contiguous else "A"
         return value.dtype, value.ndim, layout, flags.aligned
     if isinstance(value, tuple):
-        return type(value), *map(kind_of, value)
-    if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
-        return int, value > 0
-    return type(value)
+        return kind, *map(kind_of, value)
+    if kind is int:
+        return kind if -(1 << 63) <= value < 1 << 63 else (kind, value > 0)
+    if kind in _PLAIN or isinstance(value, np.number | np.bool_):
+        return kind
+    return Compiled.type_of(value)
 
 
 class _Memory:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from evener.device.cache import fingerprint
 from evener.device.compile import Compiled, kind_of
 from evener.device.diagnose import CompileError, compile_alone, describe, is_number
 from evener.errors import ProgramError
@@ -17,9 +16,12 @@ from evener.programs.program import Declaration
 from evener.programs.stages import Gather, walk
 
 # What functors return for values of some kinds: to find it on disk takes longer than a small run.
-_totals: weakref.WeakKeyDictionary[Callable[..., Any], dict[Any, np.dtype]] = (
-    weakref.WeakKeyDictionary()
-)
+_totals: dict[Any, np.dtype] = {}
+
+
+def texts_of(d: Declaration) -> tuple[str, ...]:
+    """All that decides what the functors of a program do, with the globals that they read."""
+    return tuple(fingerprint(functor.function) for functor in d.functors.values())
 
 
 def check_functors(
@@ -48,14 +50,14 @@ def total_dtype(
 ) -> np.dtype:
     """What the values of a gather add up in: integers in 64 bits."""
     use = next(iter(stage.uses()))
-    known, kinds = _totals.setdefault(d.functors[use.name].function, {}), kind_of((vertex, state))
-    if kinds not in known:
+    key = (fingerprint(d.functors[use.name].function), kind_of((vertex, state)))
+    if key not in _totals:
         given = {"src": vertex, "dst": vertex, "edge": np.uint64(0), "s": state}
         _check(d, functors, use, given, inner=False)  # it is kept on disk
         dtype = functors[use.name].result_dtype(*(given[name] for name in use.arguments))
         wide = {"b": np.int64, "i": np.int64, "u": np.uint64}
-        known[kinds] = np.dtype(wide.get(dtype.kind, dtype))
-    return known[kinds]
+        _totals[key] = np.dtype(wide.get(dtype.kind, dtype))
+    return _totals[key]
 
 
 def compile_kernel(d: Declaration, worker: Compiled, *examples: Any) -> None:

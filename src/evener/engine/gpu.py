@@ -22,7 +22,7 @@ from evener.device.states import state_type
 from evener.device.warp import BLOCK, WARP
 from evener.engine import gpu_memory as memory
 from evener.engine import gpu_placement as placement
-from evener.engine.check_functors import check_functors, total_dtype
+from evener.engine.check_functors import check_functors, texts_of, total_dtype
 from evener.engine.job import Job, field_dtype
 from evener.engine.lower import pulls
 from evener.engine.lower_grid import SIGNATURE, lower_grid
@@ -200,7 +200,8 @@ def _plan(
     both = graph.directed and any(
         isinstance(stage, Gather) and stage.along == "both" for stage in walk(job.declaration.loop)
     )
-    key = (job.program, direction, schedule, relabels, both, dtypes)
+    texts = texts_of(job.declaration)
+    key = (job.program, texts, direction, schedule, relabels, both, dtypes)
     if key not in _plans:
         _plans[key] = _make_plan(job, direction, schedule, relabels, key)
     return _plans[key]

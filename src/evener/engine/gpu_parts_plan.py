@@ -8,6 +8,7 @@ import numpy as np
 
 from evener.device.states import state_type
 from evener.engine import gpu
+from evener.engine.check_functors import texts_of
 from evener.engine.gpu_parts_memory import (
     PartsOnDevice,
     place_both,
@@ -84,7 +85,8 @@ def make_plan(job: Job, direction: str, schedule: str, policy: Policy, hub: bool
     if job.declaration.uses_weights:
         arrays.append(graph._weights)
     dtypes = tuple(array.dtype for array in arrays)
-    key = (job.program, direction, schedule, policy.measure, hub, graph.directed, dtypes)
+    texts = texts_of(job.declaration)
+    key = (job.program, texts, direction, schedule, policy.measure, hub, graph.directed, dtypes)
     if key not in _plans:
         _plans[key] = _make_plan(job, direction, schedule, policy, hub, key)
     return _plans[key]

@@ -54,18 +54,20 @@ class LazyArray(np.lib.mixins.NDArrayOperatorsMixin):
         >>> from evener.engine.lazy import LazyArray
         >>> depth = LazyArray(4, np.dtype(np.int32), 9)
         >>> depth[-1] = 0
-        >>> depth.few_writes()
+        >>> [(place, int(value)) for place, value in depth.few_writes()]
         [(3, 0)]
         """
         if self._array is not None:
             return None
         found: list[tuple[int, Any]] = []
         for index, value in self._writes:
-            places = [] if isinstance(index, slice) else np.atleast_1d(index).tolist()
-            if isinstance(index, slice) or len(found) + len(places) > FEW:
+            if isinstance(index, slice) or len(found) + np.size(index) > FEW:
                 return None
-            values = np.broadcast_to(np.asarray(value), (len(places),)).tolist()
-            found += [(p % self.size, v) for p, v in zip(places, values, strict=True)]
+            places = np.atleast_1d(index)
+            values = np.broadcast_to(np.asarray(value).astype(self.dtype), places.shape)
+            found += [
+                (int(p) % self.size, v) for p, v in zip(places.flat, values.flat, strict=True)
+            ]
         return found
 
     def made_by(self, library: Any) -> Any:
@@ -94,22 +96,22 @@ class LazyArray(np.lib.mixins.NDArrayOperatorsMixin):
         return self.size
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        is_place = isinstance(index, numbers.Integral) or (
+        is_place = (isinstance(index, numbers.Integral) and not isinstance(index, bool)) or (
             isinstance(index, np.ndarray) and index.dtype.kind in "iu"
         )
         everything = isinstance(index, slice) and index == slice(None)
         is_number = isinstance(value, numbers.Number | np.bool_)
         is_column = isinstance(index, np.ndarray) and isinstance(value, np.ndarray)
-        if everything and _is_elsewhere(value) and value.shape == self.shape:
-            self._array, self._writes = None, [(index, value.copy())]
+        if self._array is not None:  # somebody may have a view of it
+            self._array[index] = value.get() if _is_elsewhere(value) else _plain(value)
+        elif everything and _is_elsewhere(value) and value.shape == self.shape:
+            self._writes = [(index, value.copy())]
         elif everything and isinstance(value, Counting) and value.count == self.size:
-            self._array, self._writes = None, [(index, value)]
+            self._writes = [(index, value)]
         elif everything and isinstance(value, LazyArray) and value.is_uniform:
-            self._array, self._writes = None, []
-            self._fill = self.dtype.type(value._fill)
-        elif self._array is None and (
-            (is_number and (is_place or everything))
-            or (is_place and is_column and index.shape == value.shape)
+            self._fill, self._writes = self.dtype.type(value._fill), []
+        elif (is_number and (is_place or everything)) or (
+            is_place and is_column and index.shape == value.shape
         ):
             self._check(index, value if is_number else value.flat[0] if value.size else 0)
             if everything:
@@ -117,7 +119,7 @@ class LazyArray(np.lib.mixins.NDArrayOperatorsMixin):
             else:
                 self._writes.append((_copied(index), _copied(value)))
         else:
-            self._real()[index] = value
+            self._real()[index] = _plain(value)
 
     def _check(self, index: Any, value: Any) -> None:
         """Complain now about what NumPy would complain about."""
@@ -138,6 +140,12 @@ class LazyArray(np.lib.mixins.NDArrayOperatorsMixin):
             options["out"] = tuple(_plain(item) for item in options["out"])
         result = getattr(ufunc, method)(*given, **options)
         return self if result is self._array else result
+
+    def __array_function__(
+        self, function: Any, types: Any, inputs: tuple[Any, ...], options: dict[str, Any]
+    ) -> Any:
+        given = {name: _plain(item) for name, item in options.items()}
+        return function(*map(_plain, inputs), **given)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -173,7 +181,7 @@ def _copied(value: Any) -> Any:
 def _write(library: Any, array: Any, index: Any, value: Any) -> None:
     """Write some elements of an array on a GPU, with a copy each where they are few."""
     places = np.atleast_1d(index)
-    values = np.broadcast_to(np.asarray(value, array.dtype), places.shape)
+    values = np.broadcast_to(np.asarray(value).astype(array.dtype), places.shape)
     if len(places) > FEW:
         array[library.asarray(places)] = library.asarray(values)
         return
@@ -187,4 +195,6 @@ def _is_elsewhere(value: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
+    if type(value) in (list, tuple):  # arrays to be joined
+        return type(value)(map(_plain, value))
     return value._real() if isinstance(value, LazyArray) else value

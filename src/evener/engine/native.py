@@ -16,7 +16,7 @@ from evener.device.compile import Compiled
 from evener.device.states import Identity, state_type
 from evener.device.sync import new_sync
 from evener.device.team import most_threads, run_together
-from evener.engine.check_functors import check_functors, compile_kernel, total_dtype
+from evener.engine.check_functors import check_functors, compile_kernel, texts_of, total_dtype
 from evener.engine.job import Job, field_dtype
 from evener.engine.lower import Kernel, lower, pulls
 from evener.engine.preallocate import out_of_room
@@ -117,7 +117,7 @@ def _plan(job: Job, direction: str) -> _Plan:
             0 if stage.combine_is_functor else neutral(stage.combine, dtype)
         )
     dtypes = tuple(str(kernel.names[f"neutral_of_{n}"].dtype) for n in range(len(kernel.gathers)))
-    key = (job.program, dtypes)
+    key = (job.program, texts_of(d), dtypes)
     worker = _worker(kernel.text, key, _Names(kernel.names))
     return _Plan(worker, kernel, pulls(d, direction))
 

@@ -14,7 +14,7 @@ from evener.device import interrupts, require_memory
 from evener.device.states import state_type
 from evener.device.sync import new_sync
 from evener.device.team import most_threads, run_teams
-from evener.engine.check_functors import check_functors, compile_kernel, total_dtype
+from evener.engine.check_functors import check_functors, compile_kernel, texts_of, total_dtype
 from evener.engine.exchange_plan import Needs
 from evener.engine.globalize import far_is_global
 from evener.engine.hub import HubMemory, no_hub
@@ -160,7 +160,8 @@ class _Run:
         self.local = [p for p, count in enumerate(threads) if count > 0]
         self.kernel = self._lower(direction)
         totals = tuple(str(dtype) for dtype in self._total_dtypes())
-        key = (job.program, policy.measure, hub is not None, totals, self._is_single)
+        texts = texts_of(self.d)
+        key = (job.program, texts, policy.measure, hub is not None, totals, self._is_single)
         self.worker = _worker(self.kernel.text, key, _Names(self.kernel.names))
         # New memory costs more than many runs: what the last one worked in serves again, unless
         # it failed or another run has it now.
@@ -452,6 +453,9 @@ class _Run:
             start = np.zeros((1, 4), np.int64)
             told.append(np.diff(np.concatenate([start, part[1 : kept + 1]]), axis=0))
         job.make_trace = lambda: _rows(cut, told, unit)
+        for other in self.parts.kept.values():  # only the last kernel keeps its fields
+            for place in [place for place in other if place[0].startswith("field ")]:
+                del other[place]
         self.parts.kept[self.key] = self.scratch
         while len(self.parts.kept) > _KEPT:
             self.parts.kept.pop(next(iter(self.parts.kept)), None)

@@ -63,7 +63,7 @@ class Preallocation(NamedTuple):
         """
         if self.fixed:
             raise self.too_small(job, needed / max(1, vertices))
-        if most is not None and needed > most:
+        if most is not None and (needed > most or room >= most):
             raise beyond_limit(job)
         room = max(times * room, needed)
         room = room if most is None else min(room, most)
