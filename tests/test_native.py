@@ -356,7 +356,7 @@ class Scaled(Program):
     loop = gather(value, "sum", keep)
 
 
-@pytest.mark.parametrize("device", ["cpu:1", "cpu:1+cpu:1"])
+@pytest.mark.parametrize("device", ["cpu:1", "cpu:1+cpu:1", "cpu:1+python"])
 def test_globals_that_change(device, monkeypatch):
     graph = ev.generate.path(4)
     for scale in (1, 2, 0.5):

@@ -198,5 +198,5 @@ def _totals_of(suit_lanes: Any) -> Any:
 
 totals_of = _totals_of(are_few)
 # Where a functor combines, that may take longer than to load a value: lanes that each have a list
-# need not combine their totals (betweenness on a uniform graph takes 2.1 instead of 2.4 ms).
+# need not combine their totals (docs/notes/cuda.md, on betweenness).
 totals_by_functor = _totals_of(are_few_or_alike)
