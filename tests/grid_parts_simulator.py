@@ -13,6 +13,7 @@ from evener.engine import gpu, gpu_parts, native_parts
 from evener.engine.gpu_parts_memory import gather_fields, place_parts
 from evener.engine.hub import new_hub
 from evener.engine.job import set_up
+from evener.engine.lazy import new_array
 from evener.engine.parts import divide_by
 from evener.operators.policies import policy_of
 from grid_simulator import PATIENCE, THREADS, Block, Meeting, Translator, here
@@ -108,7 +109,7 @@ def simulate_hybrid(
     Simulated parts have ``room`` for so many recorded vertices.
     """
     k, chosen = len(kinds), policy_of(policy)
-    job = set_up(program, graph, parameters)
+    job = set_up(program, graph, parameters, lazy=True)
     gpu._reset_scalars(job)
     plan = gpu_parts.make_plan(job, direction, "auto", chosen, hub=True)
     parts = divide_by(graph, partition, [1 / k] * k, **native_parts.lists_of(job, direction))
@@ -140,6 +141,7 @@ def simulate_hybrid(
 
 def _take(job, parts, arguments):
     """Fill the fields of a job from those of simulated parts."""
+    job.fields = {name: new_array(field) for name, field in job.fields.items()}
     for i, (name, whole) in enumerate(job.fields.items()):
         for p, given in arguments.items():
             part, field = parts.parts[p], given[ALLS][i]

@@ -24,6 +24,7 @@ from evener.engine.gpu_parts import Card, NoRoom, most_recorded_on, trace_rows
 from evener.engine.gpu_parts_plan import make_plan
 from evener.engine.hub import HubMemory, new_hub
 from evener.engine.job import Job
+from evener.engine.lazy import new_array
 from evener.engine.lower import pulls
 from evener.engine.lower_resume import MORE_ROOM
 from evener.engine.memory import estimate_memory, require_parts
@@ -73,8 +74,8 @@ def run_hybrid(
     require_threads(threads)
     job.stats.update(supersteps=0, edges=0, threads=threads)
     gpu._reset_scalars(job)
-    job.fields = {name: np.array(field) for name, field in job.fields.items()}
     if job.graph.num_vertices == 0:
+        job.fields = {name: np.asarray(field) for name, field in job.fields.items()}
         return [f"Direction: {direction}. There was nothing to do."]
     shares = _shares(ordinals)
     first = next((p for p, count in enumerate(threads) if count), 0)
@@ -218,6 +219,7 @@ def _run(
             continue
         if on_cpu is not None:
             on_cpu.collect(job.stats["loop_seconds"])
+        job.fields = {name: new_array(field) for name, field in job.fields.items()}
         _join(job, parts, cards)
         return cards
 

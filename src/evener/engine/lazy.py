@@ -153,6 +153,11 @@ class LazyArray(np.lib.mixins.NDArrayOperatorsMixin):
         return getattr(self._real(), name)
 
 
+def new_array(field: Any) -> np.ndarray:
+    """An array for what a field will be in the end; of an ordinary array, that one."""
+    return np.empty(field.size, field.dtype) if isinstance(field, LazyArray) else field
+
+
 class Counting:
     """The numbers from 0 on, for a field to begin with: made where they are needed.
 

@@ -19,7 +19,7 @@ from evener.engine.exchange_plan import Needs
 from evener.engine.globalize import far_is_global
 from evener.engine.hub import HubMemory, no_hub
 from evener.engine.job import Job, field_dtype
-from evener.engine.lazy import LazyArray
+from evener.engine.lazy import LazyArray, new_array
 from evener.engine.lower import pulls
 from evener.engine.lower_exchange import PartsKernel
 from evener.engine.lower_parts import lower_parts
@@ -129,9 +129,6 @@ def _execute(
     if parts is None:
         job.fields = {name: np.asarray(field) for name, field in job.fields.items()}
         return
-    for name, field in job.fields.items():
-        if d.fields[name].replicated:
-            job.fields[name] = np.asarray(field)
     run = _Run(job, parts, threads, policy, direction)
     job.stats["compile_seconds"] = run.compile_seconds
     started = time.perf_counter()
@@ -158,6 +155,9 @@ class _Run:
         self.hub_of = hub
         self.shares = hub is None and Needs(self.d).may_share
         self.local = [p for p, count in enumerate(threads) if count > 0]
+        for name, field in job.fields.items():
+            if self.d.fields[name].replicated:
+                job.fields[name] = np.asarray(field)  # all parts may work on this one
         self.kernel = self._lower(direction)
         totals = tuple(str(dtype) for dtype in self._total_dtypes())
         texts = texts_of(self.d)
@@ -419,8 +419,7 @@ class _Run:
         """Bring fields, scalars, stats and the trace home."""
         job = self.job
         for name, field in job.fields.items():
-            whole = np.empty(len(field), field.dtype) if isinstance(field, LazyArray) else field
-            job.fields[name] = whole
+            whole = job.fields[name] = new_array(field)
             for p in self.local:
                 part, mine = self.parts.parts[p], self._of(self.fields[name], p, name)
                 if self.d.fields[name].replicated:

@@ -139,7 +139,7 @@ def run(
         left = require_within(program.declaration.name, needed, limits, names)
     began = time.perf_counter()
     # Parts and GPUs do what `start` wrote down in memory of their own.
-    lazy = kinds == {"cuda"} or (kinds == {"cpu"} and len(devices) > 1)
+    lazy = kinds == {"cuda"} or (len(devices) > 1 and "python" not in kinds)
     job = set_up(program, graph, parameters, lazy=lazy)
     job.preallocation, job.left = preallocation, left
     job.stats["device"] = "+".join(map(str, devices))
