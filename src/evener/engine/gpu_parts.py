@@ -45,7 +45,7 @@ from evener.engine.preallocate import entry_bytes
 from evener.engine.trace import MOST_ROWS, row_of_parts
 from evener.errors import DeviceError, MemoryBudgetError
 from evener.operators.grid.frontier import CANCEL
-from evener.operators.grid.record import FUSED, STATUS, TRACE_WORDS, VISITED
+from evener.operators.grid.record import FUSED, NEEDED, STATUS, TRACE_WORDS, VISITED
 from evener.operators.grid.world import MOST_PARTS, ROW
 from evener.operators.policies import Policy
 
@@ -96,7 +96,8 @@ def run_gpu_parts(
             card.wait()
             if card.ended != MORE_ROOM:
                 break
-            room = job.preallocation.more(job, largest, room, room + 1, most, times=4)
+            needed = max(card.needed, room + 1)
+            room = job.preallocation.more(job, largest, room, needed, most, times=4)
         found = gather_fields(device.library(), job, card.at, card.fields)
         job.fields = found if device_arrays else {name: f.get() for name, f in found.items()}
         for name, value in card.scalars().items():
@@ -225,6 +226,7 @@ class Card:
         self.ghosts = [parts.parts[p].held - parts.parts[p].owned for p in local]
         self.blocks = list(self.launch.blocks.values())
         self.running: device.Running | None = None
+        self.needed = 0
         self.copies = 1 if plan.lowered.shares else len(parts.parts)  # of replicated fields
 
     @property
@@ -306,6 +308,7 @@ class Card:
         traces = [arguments[TRACE] for arguments in self.launch.arguments]
         self.heads = [self._fetched(trace, FEW_ROWS * TRACE_WORDS) for trace in traces]
         self.ended = max(int(head[STATUS]) for head in self.heads)
+        self.needed = max(int(head[NEEDED]) for head in self.heads)  # room for records, if more
 
     # ---- what they found ------------------------------------------------------------------
 

@@ -212,10 +212,13 @@ def _run(
         job.stats["compile_seconds"] = planned + compiled + on_gpus_spent
         try:
             job.stats["loop_seconds"] = _go(on_cpu, cards, hub)
-        except RecordIsFull:  # it may be that of a GPU, which has no more than it was given
-            if room > ROOM * job.graph.num_vertices:
+        except RecordIsFull:
+            needed = max(card.needed for card in cards)
+            # A GPU has no more than it was given; the CPU could not have had more.
+            if needed == 0 or room > ROOM * job.graph.num_vertices:
                 raise out_of_room(job) from None
-            room = job.preallocation.more(job, largest, room, room + 1, most, times=4)
+            needed = max(needed, room + 1)
+            room = job.preallocation.more(job, largest, room, needed, most, times=4)
             continue
         if on_cpu is not None:
             on_cpu.collect(job.stats["loop_seconds"])

@@ -164,11 +164,11 @@ def are_few(team, degree):
 
 @compiled(allocates=False)
 def are_few_or_alike(team, degree):
-    """The same, or none of 32 is longer than twice their mean."""
+    """The same, or none of 32 is worth a warp or twice as long as their mean."""
     if ballot(degree > FEW) == 0:
         return True
     total = np.int64(shuffle(scan(team, degree), 31))
-    return ballot(degree * 16 > total) == 0
+    return ballot(degree >= WIDE or degree * 16 >= total) == 0
 
 
 def _totals_of(suit_lanes: Any) -> Any:
