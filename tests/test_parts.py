@@ -11,11 +11,12 @@ import pytest
 import evener as ev
 from evener.algorithms.pagerank import DanglingPageRank
 from evener.device import num_cores
-from evener.engine import native_parts
+from evener.engine import native_parts, parts
 from evener.engine.job import set_up
 from evener.engine.native_parts import execute_parts
 from evener.engine.partitioned import run_partitioned
 from evener.engine.partitioners import partition as assign
+from evener.engine.parts import divide_by
 from evener.errors import DeviceError
 from evener.operators.policies import EVERY, policy_of
 from graphs import DEGENERATE
@@ -201,6 +202,28 @@ def test_uneven_and_empty_parts():
     for program in (Search, Nearest, Paths, Labels, Gathered):
         _, many = check(program, graph, 5, uneven(5), **given_for(program, graph))
         assert many.stats["owned"][1:4] == [0, 0, 0]
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_slots_of_a_vertex(directed):
+    graph = ev.generate.rmat(7, 4, seed=5, directed=directed)
+    for k in (1, 3):
+        found = divide_by(graph, "random", [1 / k] * k, pulls=True, in_order=False)
+        ids = np.concatenate([part.ids for part in found.parts])
+        for vertex in range(graph.num_vertices):
+            assert found.places_of(vertex) == np.flatnonzero(ids == vertex).tolist()
+    without = divide_by(
+        graph, "random", [0.5, 0, 0.5], pulls=True, in_order=False, has_ghosts=False
+    )
+    assert [len(without.places_of(vertex)) for vertex in (0, 9, 127)] == [1, 1, 1]
+
+
+def test_large_fields_are_filled_by_all_cores(monkeypatch):
+    graph = ev.generate.rmat(8, 8, seed=2)
+    want = ev.bfs(graph, 3, device=TWO)
+    monkeypatch.setattr(parts, "_FILLED_BY_ONE", 0)
+    have = ev.bfs(graph, 3, device=TWO)
+    np.testing.assert_array_equal(have.depth, want.depth)
 
 
 def test_threads_of_a_set():

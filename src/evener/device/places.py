@@ -17,15 +17,13 @@ import numpy as np
 
 from evener.device import cuda
 from evener.device.compile import Compiled
+from evener.device.fetch import fetched
 from evener.device.limits import format_bytes, require_memory
-from evener.device.team import Parallel, parallel
+from evener.device.team import Parallel
 from evener.device.warp import BLOCK, block, num_blocks, thread_of_block
 from evener.errors import DeviceError, MemoryBudgetError
 
-FETCH_AT_ONCE = 1 << 26  # bytes that are fetched as they are
 _BLOCKS_EACH = 2  # on a multiprocessor
-_PAGE = 4096  # bytes, at least
-_TOUCHED = 1 << 22  # bytes that a core touches at a time
 
 
 class Host:
@@ -76,16 +74,8 @@ class Gpu:
             )
 
     def fetch(self, array: Any) -> np.ndarray:
-        """A copy in the host's memory.
-
-        All cores touch the pages of a large one first: the copy has one thread, which would spend
-        most of its time on that (4 against 14 GB/s, beside an H200).
-        """
-        if array.nbytes < FETCH_AT_ONCE:
-            return array.get()
-        out = np.empty(len(array), array.dtype)
-        HOST.each(_touch, out.nbytes, _TOUCHED, out.view(np.uint8))
-        return array.get(out=out)
+        """A copy in the host's memory."""
+        return fetched(array)
 
     def release(self) -> None:
         """Give memory that the pool holds and nobody uses back to the GPU."""
@@ -124,12 +114,6 @@ def ptx_of(function: Parallel, arguments: tuple[Any, ...], capability: tuple[int
     """The PTX of a function for arguments like these; no GPU is needed."""
     described = cuda.describe((np.int64(1), (1, *arguments)))
     return cuda.compile_ptx(_over_items(function.kernel), described, capability, _BLOCKS_EACH)
-
-
-@parallel
-def _touch(chunk, size, target):
-    for i in range(chunk * size, min((chunk + 1) * size, len(target)), _PAGE):
-        target[i] = 0
 
 
 @functools.lru_cache(maxsize=256)

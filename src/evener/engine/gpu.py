@@ -18,6 +18,7 @@ import numpy as np
 
 from evener.device import cuda as device
 from evener.device import format_bytes
+from evener.device.fetch import fetched
 from evener.device.states import state_type
 from evener.device.warp import BLOCK, WARP
 from evener.engine import gpu_memory as memory
@@ -548,7 +549,7 @@ def _run(
         job.scalars[name] = told[first : first + partial.dtype.itemsize].view(partial.dtype)[0]
     found = dict(zip(job.fields, fields, strict=True))
     found = memory.in_users_order(found, launch.at, fixed)
-    job.fields = found if device_arrays else {name: f.get() for name, f in found.items()}
+    job.fields = found if device_arrays else {name: fetched(f) for name, f in found.items()}
     _tell(job, head, table[: (kept + 1) * TRACE_WORDS], seconds, schedule, launched_at)
     return launch.nbytes
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from evener.device import cuda as device
 from evener.device import format_bytes
+from evener.device.fetch import fetched
 from evener.device.warp import BLOCK
 from evener.engine import gpu
 from evener.engine.check_functors import check_functors
@@ -99,7 +100,7 @@ def run_gpu_parts(
             needed = max(card.needed, room + 1)
             room = job.preallocation.more(job, largest, room, needed, most, times=4)
         found = gather_fields(device.library(), job, card.at, card.fields)
-        job.fields = found if device_arrays else {name: f.get() for name, f in found.items()}
+        job.fields = found if device_arrays else {name: fetched(f) for name, f in found.items()}
         for name, value in card.scalars().items():
             job.scalars[name] = value
         job.stats.update(card.stats(), owned=card.owned, ghosts=card.ghosts, blocks=card.blocks)

@@ -26,7 +26,7 @@ from evener.engine.lower_parts import lower_parts
 from evener.engine.memory import require_parts
 from evener.engine.native import OFFERED, _functors, _Names, _unsigned, _worker
 from evener.engine.partitioners import partition as assign
-from evener.engine.parts import Part, Parts, divide, divide_by, picked, put_back
+from evener.engine.parts import Part, Parts, divide, divide_by, fill, picked, put_back
 from evener.engine.preallocate import RecordIsFull, out_of_room
 from evener.engine.rooms import (
     bucket_bytes,
@@ -205,10 +205,9 @@ class _Run:
         writes = field.few_writes() if isinstance(field, LazyArray) else None
         if writes is None:
             return picked(np.asarray(field), self.parts, out)
-        out.fill(field._fill)  # a tenth of the time
+        fill(out, field._fill)  # a tenth of the time
         for vertex, value in writes:
-            for part, base in zip(self.parts.parts, self.parts.bases[:-1], strict=True):
-                out[base : base + part.held][part.ids == vertex] = value
+            out[self.parts.places_of(vertex)] = value
         return out
 
     def _is_shared(self, name: str) -> bool:

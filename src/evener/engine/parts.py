@@ -26,6 +26,8 @@ from evener.engine.partitioners import partition as assign
 from evener.graph.csr import Graph
 
 _ROWS = 1 << 12  # vertices that a thread takes at a time
+_FILLED = 1 << 17  # elements that a thread fills at a time
+_FILLED_BY_ONE = 1 << 23  # bytes
 _KEPT = 2  # divisions of a graph that are kept with it
 
 Arrays = tuple[np.ndarray, ...]
@@ -70,6 +72,28 @@ class Parts:
         slots = self.slot_of[vertices]
         here = slots[(slots >= self.bases[p]) & (slots < self.bases[p + 1])]
         return np.sort(here - self.bases[p])
+
+    def places_of(self, vertex: int) -> list[int]:
+        """The slots of a vertex, at its owner and of its ghosts.
+
+        Examples
+        --------
+        >>> from evener import generate
+        >>> from evener.engine.parts import divide_by
+        >>> parts = divide_by(generate.path(4), "static", [1, 1], pulls=False, in_order=False)
+        >>> parts.places_of(2)
+        [1, 7]
+        """
+        owners = [_where(part.ids[: part.owned], vertex) for part in self.parts]
+        owner = next(p for p, at in enumerate(owners) if at is not None)
+        found = []
+        for p, (part, at) in enumerate(zip(self.parts, owners, strict=True)):
+            low, high = part.owned + self.ghosts[p, owner : owner + 2] - self.ghosts[p, 0]
+            ghost = _where(part.ids[low:high], vertex)
+            at = at if ghost is None else low + ghost
+            if at is not None:
+                found.append(int(self.bases[p] + at))
+        return found
 
     @property
     def nbytes(self) -> list[int]:
@@ -191,6 +215,12 @@ def _lists(
     return indptr, indices, weights
 
 
+def _where(ascending: np.ndarray, value: int) -> int | None:
+    """The place of a value in ascending order, if it is there."""
+    at = int(np.searchsorted(ascending, ascending.dtype.type(value)))
+    return at if at < len(ascending) and ascending[at] == value else None
+
+
 def _nbytes(part: Part) -> int:
     arrays = [part.ids, *part.out, *(part.into if part.into is not part.out else ())]
     return sum(array.nbytes for array in arrays)
@@ -215,6 +245,14 @@ def picked(values: np.ndarray, parts: Parts, out: np.ndarray | None = None) -> n
     return found
 
 
+def fill(array: np.ndarray, value: Any) -> None:
+    """Give all elements one value: by all cores, if they are many."""
+    if array.nbytes < _FILLED_BY_ONE:
+        array.fill(value)
+    else:
+        _fill(-(-len(array) // _FILLED), array, array.dtype.type(value))
+
+
 def put_back(whole: np.ndarray, part: Part, mine: np.ndarray) -> None:
     """Write the values of the vertices that a part owns to where they belong."""
     _put(max(1, -(-part.owned // _ROWS)), mine[: part.owned], part.ids, whole)
@@ -227,6 +265,12 @@ def put_back(whole: np.ndarray, part: Part, mine: np.ndarray) -> None:
 def _pick(chunk, values, ids, found):
     for i in range(chunk * _ROWS, min((chunk + 1) * _ROWS, len(found))):
         found[i] = values[ids[i]]
+
+
+@parallel
+def _fill(chunk, found, value):
+    for i in range(chunk * _FILLED, min((chunk + 1) * _FILLED, len(found))):
+        found[i] = value
 
 
 @parallel
