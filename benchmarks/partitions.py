@@ -29,7 +29,7 @@ from evener.bench.harness import (
     write_results,
 )
 from evener.engine.calibrate import Calibration, Workload
-from evener.engine.planner import _Model, choose, plan
+from evener.engine.planner import Model, choose, plan
 from evener.engine.run import Device
 
 RESULTS = Path(__file__).parent / "results" / "partitions.json"
@@ -145,7 +145,7 @@ def planner(graph: Any, source: int, trials: int, name: str) -> list[dict[str, A
         call = CALLS[algorithm]
         workload = Workload(algorithm, call)
         rows = []
-        model = _Model(graph, devices, workload, None, calibration)
+        model = Model(graph, devices, workload, None, calibration)
         for partitioner in DIVIDED:
             for share in SHARES:
                 how = f"{partitioner}:alpha={share}"

@@ -14,7 +14,7 @@ from evener.engine.cost_model import Costs, Measured, fit
 from evener.engine.memory import estimate_memory
 from evener.engine.partition_stats import measure_partition
 from evener.engine.partitioners import PARTITIONERS, partition
-from evener.engine.planner import as_dict, choose, plan, predict
+from evener.engine.planner import Model, as_dict, choose, plan
 from evener.engine.run import Device
 from evener.errors import MemoryBudgetError
 
@@ -200,12 +200,13 @@ def test_vertices_and_meetings_count(kron):
             assert names == ["cpu:1", "cpu:1"]
             return TRUE
 
-    one = predict(kron, TWO, SEARCH, "high", 0.3, Known(cpu=1e6))
+    model = Model(kron, TWO, SEARCH, None, Known(cpu=1e6))
+    one = model.divided("high", 0.3)
     stats = measure_partition(kron, partition(kron, "high:alpha=0.3", [0.5, 0.5]), 2, pulls=True)
     assert one.seconds == pytest.approx(TRUE.fixed_seconds(stats) + TRUE.part_seconds(stats).max())
     found = plan(kron, TWO, SEARCH, partitioners=["random"], calibration=Known(cpu=1e6))[-1]
     assert found.alpha < 0.2  # the second device is faster than its threads say
-    assert found.seconds < predict(kron, TWO, SEARCH, "random", 0.5, Known(cpu=1e6)).seconds
+    assert found.seconds < model.divided("random", 0.5).seconds
 
 
 def test_larger_graphs_cost_more(monkeypatch):

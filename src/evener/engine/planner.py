@@ -109,7 +109,7 @@ def plan(
     >>> choose(found).devices
     ('python',)
     """
-    model = _Model(graph, devices, workload, limits, calibration or Calibration())
+    model = Model(graph, devices, workload, limits, calibration or Calibration())
     firsts = model.first_of_each_name()
     found = [model.alone(p) for p in firsts]
     found += [model.mapped(p) for p in firsts if devices[p].kind == "cuda"]
@@ -117,31 +117,6 @@ def plan(
         chosen = _affordable(graph) if partitioners is None else partitioners
         found += [model.divided(name) for name in chosen]
     return found
-
-
-def predict(
-    graph: Graph,
-    devices: Sequence[Device],
-    workload: Workload,
-    partitioner: str,
-    alpha: float,
-    calibration: Calibration | None = None,
-) -> Placement:
-    """What the model says of one partition, with a share ``alpha`` of the edges on the first CPU.
-
-    Examples
-    --------
-    >>> from evener import bfs, generate
-    >>> from evener.engine.calibrate import Workload
-    >>> from evener.engine.planner import predict
-    >>> from evener.engine.run import Device
-    >>> search = Workload("bfs", lambda graph, source, **where: bfs(graph, source, **where))
-    >>> graph = generate.star(9)
-    >>> predict(graph, [Device("python")] * 2, search, "high", 0.25).partitioner
-    'high'
-    """
-    model = _Model(graph, devices, workload, None, calibration or Calibration())
-    return model.divided(partitioner, alpha)
 
 
 def choose(placements: Sequence[Placement]) -> Placement:
@@ -167,8 +142,20 @@ def _affordable(graph: Graph) -> list[str]:
     return [name for name in PARTITIONERS if name != "metis" or metis]
 
 
-class _Model:
-    """TOTEM's model of one graph, one program and one set of devices."""
+class Model:
+    """TOTEM's model of one graph, one program and one set of devices.
+
+    Examples
+    --------
+    >>> from evener import bfs, generate
+    >>> from evener.engine.calibrate import Calibration, Workload
+    >>> from evener.engine.planner import Model
+    >>> from evener.engine.run import Device
+    >>> search = Workload("bfs", lambda graph, source, **where: bfs(graph, source, **where))
+    >>> model = Model(generate.star(9), [Device("python")] * 2, search, None, Calibration())
+    >>> model.divided("high", 0.25).partitioner
+    'high'
+    """
 
     def __init__(
         self,
@@ -190,6 +177,7 @@ class _Model:
         self._measured: dict[tuple[Any, ...], PartitionStats] = {}
 
     def first_of_each_name(self) -> list[int]:
+        """Which devices to ask about, where some are alike."""
         return [self.names.index(name) for name in dict.fromkeys(self.names)]
 
     def alone(self, p: int) -> Placement:
@@ -253,6 +241,7 @@ class _Model:
         return self._measured[key]
 
     def memory(self, found: PartitionStats) -> list[int]:
+        """Bytes that each part needs."""
         return estimate_memory(self.traffic.declaration, self.graph, "auto", found)
 
     @functools.cached_property
