@@ -30,7 +30,7 @@ from evener.device import (
     require_memory,
     use_threads,
 )
-from evener.device.compile import Compiled, kind_of
+from evener.device.compile import Compiled, kind_of, load_compiler
 from evener.device.pool import Pool
 from evener.device.random import permuted, random_below, random_bits, random_unit, stream_key
 from evener.errors import EvenerError, MemoryBudgetError
@@ -731,6 +731,31 @@ def test_an_interrupt_that_was_swallowed_is_raised_in_the_end():
     with pytest.raises(KeyError), interrupts.kept():
         raise KeyError
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_an_interrupt_stands_for_the_error_that_came_of_it():
+    def fail():
+        with contextlib.suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        raise RuntimeError("there is no code")
+
+    with pytest.raises(KeyboardInterrupt), interrupts.kept():
+        fail()
+
+
+def test_the_compiler_is_loaded_whole(monkeypatch):
+    from numba.core.registry import cpu_target
+
+    context, seen = cpu_target.typing_context, []
+
+    def refresh():
+        signal.raise_signal(signal.SIGINT)
+        seen.append(type(context).refresh(context))
+
+    monkeypatch.setattr(context, "refresh", refresh)
+    with pytest.raises(KeyboardInterrupt):
+        load_compiler()
+    assert set(seen) == {None}  # compiling on the way there calls it too
 
 
 def test_interrupts_are_left_alone_in_other_threads():

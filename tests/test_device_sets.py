@@ -390,7 +390,8 @@ def test_a_ghost_cannot_be_written_without_a_merge():
 def test_limits_of_memory(devices):
     graph = ev.generate.star(80)
     names = devices.split("+")
-    with pytest.raises(MemoryBudgetError, match=rf"bytes\) on {names[-1]}, and memory_limit allow"):
+    match = rf"bytes\) on {names[-1]} \(part {len(names) - 1}\), and memory_limit allow"
+    with pytest.raises(MemoryBudgetError, match=match):
         ev.run(
             Search, graph, source=0, device=devices,
             memory_limit=[*[None] * (len(names) - 1), "100"],

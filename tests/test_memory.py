@@ -75,6 +75,18 @@ def test_a_run_that_exceeds_its_limit_is_refused_with_both_numbers(kron, device)
 def test_limits_of_parts():
     star = ev.generate.star(50)
     uneven = {"device": "python+python", "partition": "high"}
-    with pytest.raises(MemoryBudgetError, match="bytes\\) on python, and memory_limit allows"):
+    with pytest.raises(
+        MemoryBudgetError, match=r"bytes\) on python \(part 0\), and memory_limit allows"
+    ):
         ev.bfs(star, 0, memory_limit="1KiB", **uneven)
     assert ev.bfs(star, 0, memory_limit=["1MiB", None], **uneven).depth.max() == 1
+
+
+@pytest.mark.parametrize("name", ["bfs", "connected_components", "pagerank"])
+def test_parts_have_weights_only_where_they_are_used(name):
+    graph = ev.generate.rmat(10, 16, seed=1, weights=(1, 9))
+    given = (3,) if name == "bfs" else ()
+    found = getattr(ev, name)(graph, *given, device="cpu:1+cpu:1")
+    most = max(found.stats["memory"])
+    with pytest.raises(MemoryBudgetError, match=r"on cpu:1 \(part \d\), and memory_limit allows"):
+        getattr(ev, name)(graph, *given, device="cpu:1+cpu:1", memory_limit=most - 1)

@@ -277,6 +277,34 @@ def test_a_policy_of_ones_own():
         ev.bfs(graph, 1, device=TWO, exchange="some")
 
 
+@pytest.mark.parametrize(
+    ("form", "told"), [(7, "returned 7"), (1.5, "returned 1.5"), (None, "None"), (True, "True")]
+)
+def test_what_a_policy_returns_is_looked_at_before_a_run(form, told):
+    class Odd(Mean):
+        broadcast = staticmethod(lambda changed, ghosts, owned, width: form)
+
+    with pytest.raises(ev.EvenerError, match=f"an exchange policy .*{told}"):
+        ev.bfs(small(), 1, device=TWO, exchange=Odd())
+
+
+def test_a_policy_that_fails():
+    class Odd(Mean):
+        def reduce(self, changed, ghosts, owned, width):
+            return owned // changed
+
+    with pytest.raises(
+        ev.EvenerError, match=r"Odd.reduce of an exchange policy fails for .*\(0, 1"
+    ):
+        ev.bfs(small(), 1, device=TWO, exchange=Odd())
+
+
+@pytest.mark.parametrize("device", ["cpu:1", TWO])
+def test_rows_of_loops_within_loops_add_up(device):
+    found = ev.betweenness(small(), sources=4, device=device)
+    assert sum(row["seconds"] for row in found.trace) <= found.stats["run_seconds"]
+
+
 def test_stats_and_trace():
     graph = small()
     found = ev.bfs(graph, 1, device=TWO)

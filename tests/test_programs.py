@@ -642,6 +642,16 @@ def test_wrong_parameters(given, message):
         set_up(Sourced, LABELLED, given)
 
 
+@pytest.mark.parametrize("device", ["python", "cpu:1", "cpu:1+cpu:1"])
+def test_errors_in_start_are_the_users_own(device):
+    def start(self):
+        self.depth[10**9] = 3
+
+    made = make(advance(always), depth=Field(np.int32), start=start)
+    with pytest.raises(ProgramError, match=r"\.start, line \d+: IndexError: index 1000000000 is"):
+        run(made, LABELLED, device=device)
+
+
 def test_start_must_not_replace_a_field():
     def start(self):
         self.depth = np.zeros(3)

@@ -24,6 +24,8 @@ from typing import Any
 
 import numpy as np
 
+from evener.device.compile import load_compiler
+
 _HASH_BYTES = hashlib.sha256().digest_size
 
 
@@ -188,7 +190,7 @@ class DiskCache:
         """Return the compiled result for a signature, or None when it must be compiled."""
         found = self._load(signature, target_context)
         if found is None:
-            from evener.device import cpu_atomic  # noqa: F401  it registers with Numba
+            load_compiler()
         return found
 
     def _load(self, signature: Any, target_context: Any) -> Any:

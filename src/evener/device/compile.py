@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from evener.device import interrupts
 from evener.device.states import Identity
 
 _lock = threading.RLock()
@@ -180,8 +181,19 @@ def _quickly(compile_for: Callable[..., Any], context: Any) -> Callable[..., Any
     return compile_quickly
 
 
+def load_compiler() -> None:
+    """Load what Numba compiles with, all at once: what Ctrl-C interrupts there is never loaded."""
+    from numba.core.registry import cpu_target
+
+    with interrupts.held_back():
+        from evener.device import cpu_atomic  # noqa: F401  it registers with Numba
+
+        cpu_target.target_context.refresh()
+        cpu_target.typing_context.refresh()
+
+
 def _make_inner(function: Callable[..., Any], options: dict[str, Any]) -> Any:
-    from evener.device import cpu_atomic  # noqa: F401  it registers with Numba
+    load_compiler()
     from evener.device.cpu_inner import InnerCompiler
 
     without = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}

@@ -173,7 +173,9 @@ def compile_ptx(
     So many blocks must fit on a multiprocessor: that bounds the registers of a thread.
     """
     with _lock, without_garbage_collection():
-        compiler = _import_compiler()
+        with interrupts.held_back():  # what it interrupts there is never loaded
+            compiler = _import_compiler()
+            compiler.typing_context.refresh()
         device = SimpleNamespace(compute_capability=capability)
         for module in compiler.asks_device:
             module.get_current_device = lambda: device

@@ -14,7 +14,8 @@ def kept() -> Iterator[None]:
     """Let no Ctrl-C be lost.
 
     It is an exception wherever the interpreter happens to be: in a finalizer or a callback from C,
-    of which a compiler has many, it is printed and forgotten. Then it is raised again at the end.
+    of which a compiler has many, it is printed and forgotten. Then it is raised again at the end,
+    also in place of an error that comes of it.
 
     Examples
     --------
@@ -44,7 +45,42 @@ def kept() -> Iterator[None]:
     signal.signal(signal.SIGINT, ask)
     try:
         yield
+    except Exception:
+        if was_asked:
+            raise KeyboardInterrupt from None
+        raise
     finally:
         signal.signal(signal.SIGINT, before)
     if was_asked:
         raise KeyboardInterrupt
+
+
+@contextlib.contextmanager
+def held_back() -> Iterator[None]:
+    """Let Ctrl-C wait until the end: for what must not be left half done, and takes no second.
+
+    Examples
+    --------
+    >>> import signal
+    >>> from evener.device import interrupts
+    >>> try:
+    ...     with interrupts.held_back():
+    ...         signal.raise_signal(signal.SIGINT)
+    ...         print("done")
+    ... except KeyboardInterrupt:
+    ...     print("interrupted")
+    done
+    interrupted
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+    asked: list[tuple[int, Any]] = []
+    signal.signal(signal.SIGINT, lambda number, frame: asked.append((number, frame)))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if asked:
+        before(*asked[0])

@@ -44,7 +44,7 @@ _MANY_CORES = 8
 _SMALL = 7  # scale of the graph on which exchanges are counted
 _FEW = 8  # scale of the graph whose supersteps have next to nothing to do
 _TIMES, _ENOUGH_SECONDS = 3, 0.3  # runs, and until they took so long together
-_FEW_SECONDS = 0.05  # the same for each of several partitions
+_TIMES_OF_SETS, _FEW_SECONDS = 8, 0.05  # the same for each of several partitions
 _SKEWED = 16  # times the mean degree that the largest is
 _LATTICE = 8  # the largest degree of what counts as a lattice
 
@@ -339,7 +339,7 @@ def _timed_run(
     first = _run(workload, device, graph, partition=given)
     loops: list[float] = []
     arounds: list[float] = []
-    while len(loops) < _TIMES or (sum(loops) < _FEW_SECONDS and len(loops) < 30):
+    while len(loops) < _TIMES_OF_SETS or (sum(loops) < _FEW_SECONDS and len(loops) < 30):
         result = _run(workload, device, graph, partition=given)
         loops.append(loop_seconds(result))
         arounds.append(result.stats["run_seconds"] - loops[-1])

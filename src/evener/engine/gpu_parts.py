@@ -75,7 +75,7 @@ def run_gpu_parts(
         return [f"Direction: {direction}. There was nothing to do."]
     shares = [1 / k] * k
     if any(limit is not None for limit in limits):
-        names = [f"cuda:{ordinal}" for ordinal in ordinals]
+        names = job.names_of([f"cuda:{ordinal}" for ordinal in ordinals])
         part_of = assign(job.graph, partition, shares)
         job.left = require_parts(
             job.declaration, job.graph, part_of, limits, names, direction

@@ -83,7 +83,7 @@ def run_hybrid(
 
     def run(partition: Any) -> tuple[Parts, list[Card]]:
         if any(limit is not None for limit in limits):
-            names = [f"cpu:{count}" if count else "cuda" for count in threads]
+            names = job.names_of([f"cpu:{count}" if count else "cuda" for count in threads])
             part_of = assign(job.graph, partition, shares, cpu=first)
             job.left = require_parts(
                 job.declaration, job.graph, part_of, limits, names, direction

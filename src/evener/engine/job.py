@@ -6,6 +6,7 @@ A device reads the declaration and the graph, changes the arrays of `Job.fields`
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +15,7 @@ import numpy as np
 
 from evener.engine.lazy import LazyArray
 from evener.engine.preallocate import AS_NEEDED, Preallocation
-from evener.errors import GraphError, ProgramError
+from evener.errors import EvenerError, GraphError, ProgramError
 from evener.graph.csr import Graph
 from evener.programs.fields import VERTEX, WEIGHT, Field, Param
 from evener.programs.program import Declaration, Program
@@ -41,6 +42,11 @@ class Job:
     def declaration(self) -> Declaration:
         """What the program declares."""
         return self.program.declaration
+
+    def names_of(self, otherwise: list[str]) -> list[str]:
+        """The devices of the parts as the user wrote them."""
+        names = str(self.stats.get("device", "")).split("+")
+        return names if len(names) == len(otherwise) else otherwise
 
     def value_of(self, given: Any) -> Any:
         """A number that a stage was given, or the value of the parameter that it names."""
@@ -69,7 +75,7 @@ def set_up(
     for name, value in {**fields, **params}.items():
         setattr(instance, name, value)
     instance.graph, instance.num_vertices = graph, graph.num_vertices  # type: ignore[attr-defined]
-    frontier = _frontier(d, graph, instance.start(**arguments))
+    frontier = _frontier(d, graph, _started(d, instance, arguments))
     for name, array in fields.items():
         if getattr(instance, name) is not array:
             raise ProgramError(
@@ -82,6 +88,20 @@ def set_up(
             if not delta > 0:
                 raise ProgramError(f"{d.name}: delta is {delta}; it must be above 0.")
     return job
+
+
+def _started(d: Declaration, instance: Any, arguments: dict[str, Any]) -> Any:
+    """What ``start`` returns, with errors in it told as the user's own, in one sentence."""
+    try:
+        return instance.start(**arguments)
+    except (EvenerError, MemoryError):
+        raise
+    except Exception as error:
+        code = getattr(instance.start, "__code__", None)
+        lines = [f"line {line}: " for frame, line in traceback.walk_tb(error.__traceback__)
+                 if frame.f_code is code]  # fmt: skip
+        place = f"{d.name}.start, {lines[-1]}" if lines else f"{d.name}.start: "
+        raise ProgramError(f"{place}{type(error).__name__}: {error}.") from error
 
 
 def field_dtype(kind: Any, graph: Graph) -> np.dtype:

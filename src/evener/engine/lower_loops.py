@@ -10,8 +10,9 @@ from evener.programs.fields import Param
 from evener.programs.program import Declaration
 from evener.programs.stages import Advance, Backwards, Repeat, Stage, walk
 
-# What a superstep keeps for its row of the trace; a loop inside it has rows of its own.
-ROW = ("members", "calls", "pulled", "clock")
+# What a superstep keeps for its row of the trace, beside the clock. A loop inside it has rows of
+# its own, which have the time that it took.
+ROW = ("members", "calls", "pulled")
 
 
 class Loops(ABC):
@@ -107,6 +108,7 @@ class Loops(ABC):
         self.put(f"{self.step} = 0")
         self.put(f"changed_{self.loops}, changed = changed, False")
         self.put(f"{', '.join(f'{name}_{self.loops}' for name in ROW)} = {', '.join(ROW)}")
+        self.put(f"spent_{self.loops} = cycles() - clock")
         self.put("left, before = num_arcs, 0")
         if isinstance(stage, Repeat) and stage.record:
             self.put("recorded = 0")
@@ -117,6 +119,7 @@ class Loops(ABC):
         number = self.step.removeprefix("step_")
         self.put(f"changed = changed_{number}")
         self.put(f"{', '.join(ROW)} = {', '.join(f'{name}_{number}' for name in ROW)}")
+        self.put(f"clock = cycles() - spent_{number}")
         if isinstance(stage, Repeat) and stage.record:
             self.after_record()
         self.step = outer

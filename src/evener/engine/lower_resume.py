@@ -163,7 +163,7 @@ class Resumable(Loops):
         known = {*_NUMBERS, *_FLAGS, "visited", "on_edges", "edge_made", "edge_remade"}
         lines = [f"{name} = 0" for name in (*numbers, *sums) if self._is_new(name, known)]
         lines += [f"{name} = False" for name in flags if self._is_new(name, known)]
-        lines += [f"clock_{number} = clock" for number in self.saved]
+        lines += [f"spent_{number} = cycles() - clock" for number in self.saved]
         lines += ["resuming = saves[0]", "if resuming != 0:"]
         lines += [f"    {name} = saves[{at[name]}]" for name in numbers]
         lines += [f"    {name} = saves[{at[name]}] != 0" for name in flags]

@@ -206,4 +206,5 @@ def require_parts(
         return []
     parts = measure_partition(graph, part_of, len(devices), pulls=pulls(declaration, direction))
     needed = estimate_memory(declaration, graph, direction, parts)
-    return require_within(declaration.name, needed, limits, devices)
+    named = [f"{device} (part {p})" for p, device in enumerate(devices)]
+    return require_within(declaration.name, needed, limits, named)

@@ -63,7 +63,7 @@ def run_parts(
     """Divide the graph and run a job over its parts; returns what there is to say about it."""
     k, shares = len(threads), [count / sum(threads) for count in threads]
     if any(limit is not None for limit in limits):
-        devices = [f"cpu:{count}" for count in threads]
+        devices = job.names_of([f"cpu:{count}" for count in threads])
         part_of = assign(job.graph, partition, shares)
         job.left = require_parts(
             job.declaration, job.graph, part_of, limits, devices, direction
@@ -94,7 +94,7 @@ def lists_of(job: Job, direction: str) -> dict[str, bool]:
     """Which lists the parts of a graph need for a program, and in which order."""
     d = job.declaration
     slices = any(isinstance(s, Edges) and s.neighbours is not None for s in walk(d.loop))
-    return {"pulls": pulls(d, direction), "in_order": slices}
+    return {"pulls": pulls(d, direction), "in_order": slices, "weighted": d.uses_weights}
 
 
 def require_threads(threads: list[int]) -> None:

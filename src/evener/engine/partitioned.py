@@ -71,7 +71,7 @@ def run_partitioned(
         require_threads([count for count in threads if count])
         job.stats["compile_seconds"] = 0.0
     if limits:
-        devices = [f"cpu:{count}" if count else "python" for count in threads]
+        devices = job.names_of([f"cpu:{count}" if count else "python" for count in threads])
         require_parts(job.declaration, job.graph, part_of, limits, devices, direction)
     machine = Partitions(job, part_of, direction, threads, policy or policy_of("refined"))
     with np.errstate(divide="ignore", invalid="ignore"):

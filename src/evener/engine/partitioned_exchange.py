@@ -22,8 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from evener.errors import EvenerError
-from evener.operators.policies import FORMS, Refined, size_of
+from evener.operators.policies import Refined, require_form, size_of
 from evener.programs.fields import neutral
 from evener.programs.program import Declaration
 from evener.programs.stages import Advance, Compute, Edges, Filter, Stage
@@ -173,11 +172,7 @@ class Exchange:
         for q in np.flatnonzero(ghosts):
             link = int(changed[q]), int(ghosts[q]), self.holdings[q].owned, width
             form = form_of(*link)
-            if form not in FORMS:
-                raise EvenerError(
-                    f"an exchange policy returned {form!r}; a form is one of CHANGED, FLAGGED, "
-                    "EVERY and WHOLE of evener.operators.policies."
-                )
+            require_form(form)
             sent = size_of.python(form, *link, False)
             whole = (link[2] if owners_tell else link[1]) * width
             self.traffic[me if owners_tell else q] += sent, link[0] * width, whole

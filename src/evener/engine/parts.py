@@ -103,12 +103,13 @@ class Parts:
 
 def divide(
     graph: Graph, part_of: np.ndarray, k: int, *, pulls: bool, in_order: bool,
-    has_ghosts: bool = True,
+    has_ghosts: bool = True, weighted: bool = True,
 ) -> Parts:  # fmt: skip
     """The parts of a graph; the last ones made are kept with it.
 
     ``pulls`` asks for in-edges too. With ``in_order`` neighbour lists keep the order of the graph;
-    otherwise those that the part owns come first. Without ghosts they hold global numbers.
+    otherwise those that the part owns come first. Without ghosts they hold global numbers. Weights
+    come along if ``weighted``.
 
     Examples
     --------
@@ -120,21 +121,22 @@ def divide(
     >>> [part.ids.tolist() for part in parts.parts], parts.home.tolist()
     ([[0, 3, 1], [1, 2, 3]], [3, 1])
     """
-    key = (hashlib.sha256(part_of.tobytes()).hexdigest(), k, pulls, in_order, has_ghosts)
+    key = (hashlib.sha256(part_of.tobytes()).hexdigest(), k, pulls, in_order, has_ghosts, weighted)
     kept: dict[Any, Parts] = graph.__dict__.setdefault("_parts", {})
     if key not in kept:
         while len(kept) >= _KEPT:
             kept.pop(next(iter(kept)))
         part_of = part_of.astype(np.uint8 if k < 256 else np.int64)
-        kept[key] = _divide(graph, part_of, k, pulls, in_order, has_ghosts)
+        kept[key] = _divide(graph, part_of, k, pulls, in_order, has_ghosts, weighted)
     return kept[key]
 
 
 def divide_by(
-    graph: Graph, partition: Any, shares: Sequence[float], *, cpu: int = 0, pulls: bool,
-    in_order: bool, has_ghosts: bool = True,
+    graph: Graph, partition: Any, shares: Sequence[float], *, cpu: int = 0, **lists: bool
 ) -> Parts:  # fmt: skip
     """The parts that a partitioner makes; by its name they are found again, without being made.
+
+    ``lists`` are the options of `divide`.
 
     Examples
     --------
@@ -144,14 +146,12 @@ def divide_by(
     >>> divide_by(path, "static", [1, 1], pulls=False, in_order=False).parts[1].ids.tolist()
     [1, 3, 0, 2]
     """
-    key = (partition, tuple(shares), cpu, pulls, in_order, has_ghosts)
+    key = (partition, tuple(shares), cpu, *sorted(lists.items()))
     named: dict[Any, Parts] = graph.__dict__.setdefault("_parts_by_name", {})
     if isinstance(partition, str) and key in named:
         return named[key]
     part_of = assign(graph, partition, shares, cpu=cpu)
-    parts = divide(
-        graph, part_of, len(shares), pulls=pulls, in_order=in_order, has_ghosts=has_ghosts
-    )
+    parts = divide(graph, part_of, len(shares), **lists)
     if isinstance(partition, str):
         kept = list(graph.__dict__["_parts"].values())
         for other in [name for name, found in named.items() if found not in kept]:
@@ -161,8 +161,9 @@ def divide_by(
 
 
 def _divide(
-    graph: Graph, part_of: np.ndarray, k: int, pulls: bool, in_order: bool, has_ghosts: bool
-) -> Parts:
+    graph: Graph, part_of: np.ndarray, k: int, pulls: bool, in_order: bool, has_ghosts: bool,
+    weighted: bool,
+) -> Parts:  # fmt: skip
     n = graph.num_vertices
     require_memory(2 * graph.nbytes + 16 * n, f"Dividing the graph into {k} parts")
     chunks = max(1, -(-n // _ROWS))
@@ -189,7 +190,8 @@ def _divide(
             ghosts[p] = bounds + (ghosts[p - 1, k] if p else 0)
             ids = np.concatenate([ids, np.empty(bounds[-1], ids.dtype)])
             _number_ghosts(chunks, part_of, p, seen, cursors, len(mine), local, number, ids)
-        lists = [_lists(s, mine, number, len(mine), in_order or not has_ghosts) for s in sides]
+        in_order = in_order or not has_ghosts
+        lists = [_lists(s, mine, number, len(mine), in_order, weighted) for s in sides]
         parts.append(Part(ids, len(mine), lists[0], lists[-1]))
     bases = np.concatenate([[0], np.cumsum([part.held for part in parts])]).astype(np.int64)
     home = np.empty(ghosts[-1, k], np.int64)
@@ -200,13 +202,14 @@ def _divide(
 
 
 def _lists(
-    graph: Graph, mine: np.ndarray, number: np.ndarray, owned: int, in_order: bool
+    graph: Graph, mine: np.ndarray, number: np.ndarray, owned: int, in_order: bool, weighted: bool
 ) -> Arrays:
-    """The neighbour lists of some vertices in local numbers, with weights."""
+    """The neighbour lists of some vertices in local numbers, and their weights."""
     indptr = np.zeros(len(mine) + 1, graph._indptr.dtype)
     np.cumsum(graph.degrees[mine], out=indptr[1:])
     indices = np.empty(int(indptr[-1]), graph._indices.dtype)
     given = np.empty(0, np.int32) if graph._weights is None else graph._weights
+    given = given if weighted else given[:0]
     weights = np.empty(len(indices) if len(given) else 0, given.dtype)
     _fill_lists(
         max(1, -(-len(mine) // _ROWS)), mine, graph._indptr, graph._indices, given, number,

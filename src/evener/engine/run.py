@@ -111,7 +111,7 @@ def run(
         allowed = ", ".join(map(repr, DIRECTIONS))
         raise EvenerError(f"direction is {direction!r}; it must be one of {allowed}.")
     devices, why = choose_devices(device)
-    if len(devices) == 1 and partition != "auto":
+    if len(devices) == 1 and not (isinstance(partition, str) and partition == "auto"):
         raise EvenerError(f"partition={partition!r} needs a device set, such as 'python+python'.")
     policy = policy_of(exchange)
     if exchange != "refined" and len(devices) == 1:

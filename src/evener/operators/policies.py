@@ -16,11 +16,15 @@ import dis
 import inspect
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from evener.device import compiled
 from evener.errors import EvenerError
 
 FORMS = CHANGED, FLAGGED, EVERY, WHOLE = 0, 1, 2, 3
 INDEX = 4  # bytes of an index within a link
+# Links by which a user's policy is tried: nothing new, little, much, all.
+_LINKS = ((0, 1, 1, 4), (1, 100, 1000, 8), (60, 100, 1000, 4), (100, 100, 100, 8))
 
 
 class All:
@@ -119,6 +123,7 @@ def policy_of(exchange: Any) -> Policy:
         )
     for method in methods:
         _require_numbers_only(method)
+        _require_forms(method)
     reduce, broadcast = map(_plain, methods)
 
     def measured(number, owners_tell, changed, ghosts, owned, width, flagged):
@@ -149,6 +154,29 @@ def _require_numbers_only(method: Any) -> None:
                 f"{name} of an exchange policy reads {own}; it is compiled and only calculates: "
                 "use constants of its module instead."
             )
+
+
+def _require_forms(method: Any) -> None:
+    """Refuse a method that fails, or returns what is no form, for links of some kinds."""
+    for link in _LINKS:
+        try:
+            form = method(*link)
+        except Exception as error:
+            name = getattr(method, "__qualname__", repr(method))
+            raise EvenerError(
+                f"{name} of an exchange policy fails for (changed, ghosts, owned, width) = {link}: "
+                f"{type(error).__name__}: {error}."
+            ) from error
+        require_form(form)
+
+
+def require_form(form: Any) -> None:
+    """Refuse what a policy returns if it is no form of a message."""
+    if isinstance(form, bool) or not isinstance(form, int | np.integer) or form not in FORMS:
+        raise EvenerError(
+            f"an exchange policy returned {form!r}; a form is one of CHANGED, FLAGGED, EVERY and "
+            "WHOLE of evener.operators.policies."
+        )
 
 
 def _plain(method: Any) -> Any:
