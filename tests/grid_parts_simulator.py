@@ -9,7 +9,7 @@ import time
 import numpy as np
 
 from evener.device import warp
-from evener.engine import gpu, gpu_parts, native_parts
+from evener.engine import gpu, gpu_parts, gpu_parts_plan, native_parts
 from evener.engine.gpu_parts_memory import gather_fields, place_parts
 from evener.engine.hub import new_hub
 from evener.engine.job import set_up
@@ -19,6 +19,14 @@ from evener.operators.policies import policy_of
 from grid_simulator import PATIENCE, THREADS, Block, Meeting, Translator, here
 
 ALLS = gpu_parts.LINKS + 1  # the fields of all parts, among the arguments of a kernel
+
+
+def left_over(length, dtype):
+    """An array as it comes from a pool of memory: with what somebody else left there."""
+    return np.full(length * np.dtype(dtype).itemsize, 0xFF, np.uint8).view(dtype)
+
+
+gpu_parts_plan.SimulatedMemory.scratch = staticmethod(left_over)
 
 
 class PartBlock(Block):
@@ -114,7 +122,8 @@ def simulate_hybrid(
     plan = gpu_parts.make_plan(job, direction, "auto", chosen, hub=True)
     parts = divide_by(graph, partition, [1 / k] * k, **native_parts.lists_of(job, direction))
     machine_of = [int(kind == "cuda") for kind in kinds] if "cpu" in kinds else list(range(k))
-    hub = new_hub(np.zeros, job, parts, machine_of, plan.lowered)
+    hub = new_hub(left_over, job, parts, machine_of, plan.lowered)
+    hub.reset()
     local = [p for p, kind in enumerate(kinds) if kind == "cuda"]
     if "cpu" not in kinds:
         given = [

@@ -168,9 +168,13 @@ def carry_members(team, world, members, pack, arrive, values, boxes, olds, half)
 
 @compiled(allocates=False)
 def words_of(group, low, high):
-    """The words of 64 bits of a group that a link has."""
+    """The words of 64 bits of a group that a link has: none, if the link has no ghosts.
+
+    The other machine writes no more than these, and the hub holds what earlier runs left there.
+    """
     each = GROUP // 64
-    return range(max(each * group, low // 64), min(each * group + each, (high + 63) // 64))
+    first, last = max(each * group, low // 64), min(each * group + each, (high + 63) // 64)
+    return range(first, last if low < high else first)
 
 
 @compiled(allocates=False)
