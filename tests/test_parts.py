@@ -273,6 +273,8 @@ def test_a_policy_of_ones_own():
     same = ev.bfs(graph, 1, device=TWO, exchange="maximal_subset")
     assert own.stats["bytes_sent"] == same.stats["bytes_sent"] > 0
     assert np.array_equal(own.depth, same.depth)
+    assert "Exchange: Mean, " in own.explain()
+    assert "Exchange: maximal_subset, " in same.explain()
     with pytest.raises(ev.EvenerError, match="exchange is 'some'; it must be 'all', "):
         ev.bfs(graph, 1, device=TWO, exchange="some")
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from evener import progress
-from evener.device import num_threads
+from evener.device import format_bytes, num_threads
 from evener.device.cuda import require, why_not
 from evener.engine.job import Job, set_up
 from evener.engine.lower import NotLoweredError
@@ -156,6 +156,9 @@ def run(
             policy,
             asked=device != "auto",
         )
+    if "bytes_sent" in job.stats:
+        sent = format_bytes(job.stats["bytes_sent"])
+        reasons.append(f"Exchange: {policy.name}, {sent} between the parts.")
     spent = time.perf_counter() - started
     job.stats["setup_seconds"] = started - began
     before = ("partition_seconds", "compile_seconds")

@@ -79,6 +79,12 @@ class Policy(NamedTuple):
     measure: Any
     methods: Any  # the object with the two methods, as plain Python
 
+    @property
+    def name(self) -> str:
+        """As users write it, or what their own is called."""
+        own = self.methods if isinstance(self.methods, type) else type(self.methods)
+        return next((name for name, known in NAMES.items() if known is own), own.__name__)
+
 
 @compiled(allocates=False)
 def size_of(form, changed, ghosts, owned, width, flagged):
