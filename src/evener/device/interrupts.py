@@ -5,8 +5,15 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
+
+
+def _handler() -> Callable[..., Any] | None:
+    """What Ctrl-C calls on this thread, if anything."""
+    before = signal.getsignal(signal.SIGINT)
+    is_main = threading.current_thread() is threading.main_thread()
+    return before if is_main and callable(before) else None
 
 
 @contextlib.contextmanager
@@ -31,8 +38,8 @@ def kept() -> Iterator[None]:
     ...     print("interrupted")
     interrupted
     """
-    before = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(before):
+    before = _handler()
+    if before is None:
         yield
         return
     was_asked = False
@@ -72,8 +79,8 @@ def held_back() -> Iterator[None]:
     done
     interrupted
     """
-    before = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(before):
+    before = _handler()
+    if before is None:
         yield
         return
     asked: list[tuple[int, Any]] = []

@@ -17,7 +17,6 @@ import numpy as np
 
 from evener.device import cuda
 from evener.device.compile import Compiled
-from evener.device.fetch import fetched
 from evener.device.limits import format_bytes, require_memory
 from evener.device.team import Parallel
 from evener.device.warp import BLOCK, block, num_blocks, thread_of_block
@@ -72,10 +71,6 @@ class Gpu:
                 f"{purpose} needs about {format_bytes(nbytes)} on the GPU while it is made, but "
                 f"only {format_bytes(free)} are free; use a smaller graph or device='cpu'."
             )
-
-    def fetch(self, array: Any) -> np.ndarray:
-        """A copy in the host's memory."""
-        return fetched(array)
 
     def release(self) -> None:
         """Give memory that the pool holds and nobody uses back to the GPU."""

@@ -19,6 +19,7 @@ from evener.errors import ProgramError
 from evener.graph.csr import Graph
 from evener.programs.fields import neutral
 from evener.programs.functors import Functor
+from evener.programs.mistakes import line_of
 from evener.programs.program import Declaration
 from evener.programs.stages import Advance, Compute, Edges, Filter, Gather, Reduce, Stage
 
@@ -282,7 +283,7 @@ def _guard(program: str, functor: Functor, returns: bool) -> Callable[..., Any]:
         try:
             value = function(*arguments)
         except Exception as error:
-            line = _line_of(error, function.__code__, functor.line)
+            line = line_of(error, function, functor.line)
             raise ProgramError(
                 f"{program}.{functor.name}, line {line}: {type(error).__name__}: {error}."
             ) from error
@@ -293,13 +294,3 @@ def _guard(program: str, functor: Functor, returns: bool) -> Callable[..., Any]:
         return value
 
     return call
-
-
-def _line_of(error: BaseException, code: Any, line: int) -> int:
-    """The line of the functor that raised, itself or in something that it called."""
-    trace = error.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_code is code:
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    return line

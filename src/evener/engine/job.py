@@ -6,7 +6,6 @@ A device reads the declaration and the graph, changes the arrays of `Job.fields`
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +17,7 @@ from evener.engine.preallocate import AS_NEEDED, Preallocation
 from evener.errors import EvenerError, GraphError, ProgramError
 from evener.graph.csr import Graph
 from evener.programs.fields import VERTEX, WEIGHT, Field, Param
+from evener.programs.mistakes import line_of
 from evener.programs.program import Declaration, Program
 from evener.programs.stages import Repeat, walk
 
@@ -98,10 +98,10 @@ def _started(d: Declaration, instance: Any, arguments: dict[str, Any]) -> Any:
         raise
     except Exception as error:
         code = getattr(instance.start, "__code__", None)
-        lines = [f"line {line}: " for frame, line in traceback.walk_tb(error.__traceback__)
-                 if frame.f_code is code]  # fmt: skip
-        place = f"{d.name}.start, {lines[-1]}" if lines else f"{d.name}.start: "
-        raise ProgramError(f"{place}{type(error).__name__}: {error}.") from error
+        line = line_of(error, instance.start, code.co_firstlineno if code else 0)
+        raise ProgramError(
+            f"{d.name}.start, line {line}: {type(error).__name__}: {error}."
+        ) from error
 
 
 def field_dtype(kind: Any, graph: Graph) -> np.dtype:

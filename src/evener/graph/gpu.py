@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from evener.device import atomic, parallel
+from evener.device.fetch import fetched
 from evener.device.places import Gpu, Host
 from evener.graph.build import index_dtype, offset_dtype
 from evener.graph.csr import Graph
@@ -122,7 +123,7 @@ def _collect(chunk, size, src, dst, symmetric, first, last, begin, bits, cursors
 
 def graph_of(at: Gpu, indptr: Any, indices: Any, weights: Any, *, directed: bool) -> Graph:
     """A graph of rows that are on a GPU: they are kept there with it, and copied to the host."""
-    host = [None if array is None else at.fetch(array) for array in (indptr, indices, weights)]
+    host = [None if array is None else fetched(array) for array in (indptr, indices, weights)]
     graph = Graph(*host, directed=directed)  # type: ignore[arg-type]
     there = at.library.empty(0, np.int32) if weights is None else weights
     arrays = (_unsigned(indptr), _unsigned(indices), there)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from evener.errors import ProgramError
 
@@ -29,3 +31,11 @@ def mistake(what: str) -> ProgramError:
         program = frame.f_code.co_name
     place = f"line {frame.f_lineno} of {Path(frame.f_code.co_filename).name}"
     return ProgramError(f"{program}, {place}: {what}." if program else f"{place}: {what}.")
+
+
+def line_of(error: BaseException, function: Any, line: int) -> int:
+    """The line of a user's function that raised, itself or in something that it called."""
+    for frame, number in traceback.walk_tb(error.__traceback__):
+        if frame.f_code is getattr(function, "__code__", None):
+            line = number
+    return line
