@@ -27,7 +27,7 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -272,14 +272,16 @@ def warm(given: argparse.Namespace) -> None:
     for name, device in wanted:
         while sum(one.poll() is None for one in running) >= max(1, num_threads() - 2):
             time.sleep(0.1)
-        words = [sys.executable, __file__, "--compile", json.dumps([name, device])]
+        both = name in given.directed and device != "cuda+cuda"
+        graphs = (False, True) if both else (False,)
+        words = [sys.executable, __file__, "--compile", json.dumps([name, device, graphs])]
         running.append(subprocess.Popen(words, env=os.environ))
     say("compiled:", [one.wait() for one in running])
 
 
-def compile_one(name: str, device: str) -> None:
-    """Run once on small graphs, in this process."""
-    for directed in (False, True)[: 1 if device == "cuda+cuda" else 2]:
+def compile_one(name: str, device: str, graphs: Sequence[bool]) -> None:
+    """Run once on small graphs, directed or not, in this process."""
+    for directed in graphs:
         weights = None if directed else (1, 63)
         graph = ev.generate.rmat(16, 16, weights=weights, seed=1, directed=directed)
         options = {"partition": "high:alpha=0.5"} if "+" in device else {}
