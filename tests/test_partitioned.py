@@ -289,3 +289,44 @@ def test_errors_surface():
 
     with pytest.raises(ProgramError, match=r"Failing\.visit, line \d+: ValueError"):
         run(Failing, Graph.from_edges([0], [1]), source=0, device="python+python")
+
+
+# ---- what parts cannot know, or must not take for news --------------------------------------
+
+
+class Unset(Program):
+    """Values that are no numbers until somebody sets them."""
+
+    x = Field(np.float64, fill=np.nan, merge="any")
+
+    @functor
+    def put(src, dst, edge, s):
+        if s.id[src] == 0:
+            s.x[dst] = 7.0
+        return False
+
+    loop = edges(put)
+
+
+def test_what_is_no_number_is_no_news():
+    graph = Graph.from_edges([0, 2], [1, 1])
+    for device in ("python+python", "cpu:1+cpu:1", "cpu:1+python"):
+        found = run(Unset, graph, device=device, partition=lambda graph, shares: [0, 0, 1])
+        np.testing.assert_array_equal(found.x, [np.nan, 7, np.nan], err_msg=device)
+
+
+class FirstAdded(Program):
+    visits = Field(np.int64, merge="sum")
+
+    @functor
+    def visit(src, dst, edge, s):
+        return atomic.add(s.visits, dst, 1) == 0
+
+    loop = advance(visit)
+
+
+def test_what_a_sum_was_is_not_known_elsewhere():
+    graph = Graph.from_edges([0, 1], [1, 2], directed=False)
+    assert run(FirstAdded, graph, device="python").visits.tolist() == [1, 2, 1]
+    with pytest.raises(ProgramError, match=r"FirstAdded, line \d+: uses what atomic.add returns"):
+        both(FirstAdded, graph, 2, "static")

@@ -272,6 +272,46 @@ def test_interrupt(devices):
     assert ev.bfs(ev.generate.path(100), 0, device=devices).depth[-1] == 99
 
 
+def test_an_interrupt_before_the_cpu_begins(monkeypatch):
+    """The card waits for threads that nobody starts."""
+    path = ev.generate.path(100)
+    with monkeypatch.context() as patch:
+        patch.setattr("evener.engine.native_parts.run_teams", _interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            ev.bfs(path, 0, device=SETS["hybrid"], partition="contiguous")
+    assert ev.bfs(path, 0, device=SETS["hybrid"], partition="contiguous").depth[-1] == 99
+
+
+def _interrupted(*given):
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("devices", [SETS[2], SETS["hybrid"]])
+def test_runs_of_several_threads_take_turns(devices):
+    graph = ev.generate.rmat(10, 8, seed=1)
+    want = ev.bfs(graph, 0, device="cpu").depth
+    found = []
+
+    def run():
+        found.extend(ev.bfs(graph, 0, device=devices).depth for _ in range(10))
+
+    threads = [threading.Thread(target=run) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 30
+    for one in found:
+        np.testing.assert_array_equal(one, want)
+
+
+@pytest.mark.parametrize("partition", ["contiguous", "static"])
+def test_a_card_without_vertices(partition):
+    alone = ev.Graph.from_edges([], [], num_vertices=1)
+    found = ev.bfs(alone, 0, device=SETS["hybrid"], partition=partition)
+    assert found.depth.tolist() == [0]
+
+
 def test_a_card_that_is_not_there_is_refused():
     with pytest.raises(DeviceError, match="there is no GPU 9"):
         ev.bfs(ev.generate.path(4), 0, device="cuda:0+cuda:9")

@@ -15,6 +15,9 @@ __all__ = ["add", "cas", "exchange", "max", "min"]
 def add(array: Any, index: Any, value: Any) -> Any:
     """Add ``value`` to ``array[index]``; return what was there.
 
+    On several devices no program may use what it returns for a vertex that another device may own:
+    that one may be adding to it, too.
+
     Examples
     --------
     >>> import evener as ev

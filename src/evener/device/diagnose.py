@@ -7,6 +7,7 @@ import functools
 import re
 from typing import Any
 
+from evener.device.cache import names_read
 from evener.device.compile import Compiled
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -67,8 +68,17 @@ def describe(kind: Any) -> str:
 
 @functools.cache
 def raises(function: Any) -> bool:
-    """Whether a function holds a ``raise`` or an ``assert``."""
-    return any(step.opname == "RAISE_VARARGS" for step in dis.get_instructions(function))
+    """Whether a function, or a compiled one that it calls, holds a ``raise`` or an ``assert``."""
+    found, looked_at = [function], 0
+    while looked_at < len(found):
+        one = found[looked_at]
+        looked_at += 1
+        if any(step.opname == "RAISE_VARARGS" for step in dis.get_instructions(one)):
+            return True
+        called = (one.__globals__.get(name) for name in names_read(one.__code__))
+        texts = [value.python for value in called if isinstance(value, Compiled)]
+        found += [text for text in texts if text not in found]
+    return False
 
 
 def _first_words(error: Exception) -> str:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from evener import progress
-from evener.device import atomic
+from evener.device import atomic, interrupts
 from evener.device.compile import Compiled
 from evener.device.limits import num_cores
 from evener.device.pool import Pool
@@ -61,9 +61,12 @@ def _pool() -> Pool:
 
 
 def _forget_team() -> None:
-    """After a fork the child has no threads: start a new team when one is needed."""
-    global _team, _team_lock
-    _team, _team_lock = None, threading.Lock()
+    """After a fork the child has no threads: start a new team when one is needed.
+
+    Whoever held a lock is not there to let it go.
+    """
+    global _team, _team_lock, _together
+    _team, _team_lock, _together = None, threading.Lock(), threading.Lock()
 
 
 if hasattr(os, "register_at_fork"):
@@ -92,7 +95,8 @@ class Parallel:
         threads = min(num_threads(), num_chunks)
         running: list[concurrent.futures.Future[None]] = []
         try:
-            running = _pool().submit([(worker, given)] * threads)
+            with interrupts.held_back():
+                running = _pool().submit([(worker, given)] * threads)
             _wait(running, counter, num_chunks)
         except BaseException:
             counter[0] = _PAST_THE_END
@@ -148,23 +152,14 @@ def run_together(worker: Compiled, threads: int, sync: np.ndarray, *args: Any) -
     """Run ``worker(thread, threads, sync, *args)`` on so many threads that meet at barriers.
 
     Ctrl-C asks them to stop; they do at their next barrier, and the interrupt goes on to the
-    caller. Returns whether a worker said that it could not go on.
+    caller. A thread that raises is gone: the others are let go at the next look. Returns whether a
+    worker said that it could not go on.
     """
     entry = worker.entry_for(0, threads, sync, *args)
-    if threads == 1:
-        return bool(_alone(entry, sync, *args))
-    with _together:
-        running = _pool().submit([(entry, (t, threads, sync, *args)) for t in range(threads)])
-        try:
-            while True:
-                _, waiting = concurrent.futures.wait(running, timeout=_POLL_SECONDS)
-                if not waiting:
-                    break
-                progress.report(0, 0)
-        except BaseException:
-            sync[CANCEL] = 1
-            concurrent.futures.wait(running)
-            raise
+    calls = [(entry, (t, threads, sync, *args)) for t in range(threads)]
+    # A team of one waits for nobody, so it need not have the cores to itself.
+    with _together if threads > 1 else contextlib.nullcontext():
+        running = _run_all(calls, [sync])
     return max(bool(future.result()) for future in running)  # all of them: one may have raised
 
 
@@ -192,38 +187,46 @@ def run_teams(
         entry = worker.entry_for(0, k, sync, *args)
         calls += [(entry, (t, k, sync, *args)) for t in range(k)]
     with _together:
-        running = _pool().submit(calls)
-        try:
-            waiting: Any = running
-            while waiting:
-                done, waiting = concurrent.futures.wait(waiting, _POLL_SECONDS)
-                if any(future.exception() or future.result() < 0 for future in done):
-                    for sync in (world, *(team[1] for team in teams)):
-                        abort(sync)
-                    if let_go is not None:
-                        let_go()
-                if watch is not None:
-                    watch()
-                progress.report(0, 0)
-        except BaseException as error:
-            world[CANCEL] = 1
-            if let_go is not None and not isinstance(error, KeyboardInterrupt):
-                let_go()
-            concurrent.futures.wait(running)
-            raise
+        running = _run_all(calls, [world, *(team[1] for team in teams)], watch, let_go)
     returned = iter(running)
     return [[next(returned).result() for _ in range(threads)] for threads, _, _ in teams]
 
 
-def _alone(entry: Callable[..., Any], sync: np.ndarray, *args: Any) -> Any:
-    """A team of one, on a thread of its own so that Ctrl-C is seen here."""
-    (future,) = _pool().submit([(entry, (0, 1, sync, *args))])
+def _run_all(
+    calls: list[tuple[Any, tuple[Any, ...]]],
+    syncs: list[np.ndarray],
+    watch: Callable[[], None] | None = None,
+    let_go: Callable[[], None] | None = None,
+) -> list[concurrent.futures.Future[Any]]:
+    """Run calls that wait for each other, until none is left; the first words pass a wish to stop.
+
+    They run on threads of their own, so that Ctrl-C is seen here.
+    """
+
+    def wait(waiting: Any) -> Any:
+        done, waiting = concurrent.futures.wait(waiting, _POLL_SECONDS)
+        if any(future.exception() or (future.result() or 0) < 0 for future in done):
+            for sync in syncs:
+                abort(sync)
+            if let_go is not None:
+                let_go()
+        return waiting
+
+    waiting: Any = []
     try:
-        while not future.done():
-            concurrent.futures.wait([future], timeout=_POLL_SECONDS)
+        with interrupts.held_back():  # between two of them it would leave the first waiting
+            waiting = running = _pool().submit(calls)
+        while waiting:
+            waiting = wait(waiting)
+            if watch is not None:
+                watch()
             progress.report(0, 0)
-    except BaseException:
-        sync[CANCEL] = 1
-        concurrent.futures.wait([future])
+    except BaseException as error:
+        if syncs[0][CANCEL] == 0:
+            syncs[0][CANCEL] = 1
+        if let_go is not None and not isinstance(error, KeyboardInterrupt):
+            let_go()
+        while waiting:
+            waiting = wait(waiting)
         raise
-    return future.result()
+    return running

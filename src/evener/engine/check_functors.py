@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +69,18 @@ def compile_kernel(d: Declaration, worker: Compiled, *examples: Any) -> None:
     except CompileError as error:
         raise ProgramError(
             f"{d.name} does not compile, though its functors do: {error.what}."
+        ) from None
+
+
+@contextlib.contextmanager
+def told_as_mistakes(d: Declaration) -> Iterator[None]:
+    """Name the program where a compiled functor raises, for an index beyond a tuple, say."""
+    try:
+        yield
+    except (ArithmeticError, AssertionError, LookupError, ValueError) as error:
+        said = f"{type(error).__name__}: {error}".rstrip(": ")
+        raise ProgramError(
+            f"a functor of {d.name} raised {said}; device='python' tells the line."
         ) from None
 
 

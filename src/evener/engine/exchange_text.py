@@ -35,7 +35,7 @@ class Texts:
         for name in broadcast:
             lines += [
                 f"x = {self.value(name, 'home')}",
-                f"if {self.value(name, 'slot')} != x:",
+                f"if {differ(self.value(name, 'slot'), 'x')}:",
                 "    new = True",
                 f"    {self.value(name, 'slot')} = x",
             ]
@@ -89,7 +89,7 @@ class Texts:
         for i, name in enumerate(names):
             lines += [
                 f"x = boxes[{i}][at]",
-                f"if {self.value(name, 'slot')} != x:",
+                f"if {differ(self.value(name, 'slot'), 'x')}:",
                 "    new = True",
                 f"    {self.value(name, 'slot')} = x",
             ]
@@ -108,7 +108,7 @@ class Texts:
         """Whether a stage has changed a ghost."""
         if name in self.zeroed:
             return f"{self.value(name, 'slot')} != 0"
-        return f"{self.value(name, 'slot')} != {self.old(name)}"
+        return differ(self.value(name, "slot"), self.old(name))
 
     def is_changed(self, groups: dict[str, tuple[str, ...]]) -> str:
         """``is_changed(values, olds, slot, g)``."""
@@ -189,7 +189,8 @@ class Texts:
         for i in range(len(self.fields)):
             lines.append(f"mine_{i} = values[{i}][at + first : at + last]")
             lines.append(f"old_{i} = olds[{i}][first:last]")
-        tests = " | ".join(f"(mine_{i}[i] != old_{i}[i])" for i in range(len(self.fields)))
+        pairs = [(f"mine_{i}[i]", f"old_{i}[i]") for i in range(len(self.fields))]
+        tests = " | ".join(differ(*pair) for pair in pairs)
         lines += ["found = 0", "for i in range(last - first):", f"    found += {tests}"]
         return _function("differ(values, olds, first, last, at)", [*lines, "return found"])
 
@@ -238,7 +239,7 @@ class Texts:
         names = (leader, *followers)
         mine = {name: f"r_{name}" for name in names}
         theirs = {name: self.value(name, SLOT) for name in names}
-        differs = {name: f"{theirs[name]} != o_{name}" for name in names}
+        differs = {name: differ(theirs[name], f"o_{name}") for name in names}
         added = {name: f"{theirs[name]} - o_{name}" for name in names}
         lines = [f"o_{name} = r_{name} = {self.old(name, 'i')}" for name in names]
         lines += ["for p in range(parts):", f"    if {' or '.join(differs.values())}:"]
@@ -254,6 +255,11 @@ class Texts:
             lines.append("for p in range(parts):")
             lines.append(f"    {self.value(name, SLOT)} = r_{name}")
         return lines
+
+
+def differ(one: str, other: str) -> str:
+    """A test whether two values differ: what is no number is as it was if it was none before."""
+    return f"(({one} != {other}) & (({one} == {one}) | ({other} == {other})))"
 
 
 def received(

@@ -4,9 +4,11 @@ the card's blocks. They meet in the card's memory; the host only starts them and
 
 from __future__ import annotations
 
+import functools
+import threading
 import time
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
@@ -51,9 +53,30 @@ from evener.operators.grid.world import MOST_PARTS, ROW
 from evener.operators.policies import Policy
 
 FEW_ROWS = gpu.FEW_ROWS
+_Run = TypeVar("_Run", bound=Callable[..., Any])
+_one_run = threading.RLock()
 TRACE, LINKS = (SIGNATURE.index("trace") + i for i in range(2))  # among a kernel's arguments
 
 
+def one_at_a_time(run: _Run) -> _Run:
+    """Let threads of Python take turns: launches that wait for each other need all of a card."""
+
+    @functools.wraps(run)
+    def alone(*args: Any, **options: Any) -> Any:
+        with _one_run:
+            return run(*args, **options)
+
+    return cast(_Run, alone)
+
+
+def require_few_parts(ordinals: Sequence[int | None]) -> None:
+    """Refuse more parts on one GPU than lanes of a warp can speak for."""
+    most = max(ordinals.count(one) for one in ordinals if one is not None)
+    if most > MOST_PARTS:
+        raise DeviceError(f"one GPU can have at most {MOST_PARTS} parts, not {most}.")
+
+
+@one_at_a_time
 def run_gpu_parts(
     job: Job,
     ordinals: Sequence[int],
@@ -66,8 +89,7 @@ def run_gpu_parts(
 ) -> list[str]:
     """Divide the graph and run a job over its parts on one GPU; returns what there is to say."""
     k = len(ordinals)
-    if k > MOST_PARTS:
-        raise DeviceError(f"one GPU can have at most {MOST_PARTS} parts, not {k}.")
+    require_few_parts(ordinals)
     job.stats.update(supersteps=0, edges=0)
     gpu._reset_scalars(job)
     if job.graph.num_vertices == 0:

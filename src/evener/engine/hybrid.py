@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -18,10 +18,18 @@ import numpy as np
 
 from evener import progress
 from evener.device import cuda as device
+from evener.device import interrupts
 from evener.device.cuda import POLL_SECONDS, SPIN_SECONDS
 from evener.device.fetch import fetched
 from evener.engine import gpu
-from evener.engine.gpu_parts import Card, NoRoom, most_recorded_on, trace_rows
+from evener.engine.gpu_parts import (
+    Card,
+    NoRoom,
+    most_recorded_on,
+    one_at_a_time,
+    require_few_parts,
+    trace_rows,
+)
 from evener.engine.gpu_parts_plan import make_plan
 from evener.engine.hub import HubMemory, new_hub
 from evener.engine.job import Job
@@ -57,6 +65,7 @@ def machines_of(ordinals: Sequence[int | None]) -> list[int]:
     return [known.setdefault(ordinal, len(known)) for ordinal in ordinals]
 
 
+@one_at_a_time
 def run_hybrid(
     job: Job,
     threads: list[int],
@@ -73,6 +82,7 @@ def run_hybrid(
     """
     k = len(threads)
     require_threads(threads)
+    require_few_parts(ordinals)
     job.stats.update(supersteps=0, edges=0, threads=threads)
     gpu._reset_scalars(job)
     if job.graph.num_vertices == 0:
@@ -91,21 +101,25 @@ def run_hybrid(
         began = time.perf_counter()
         parts = divide_by(job.graph, partition, shares, cpu=first, **lists_of(job, direction))
         job.stats["partition_seconds"] = time.perf_counter() - began
-        return parts, _run(job, parts, threads, ordinals, direction, schedule, policy)
+        try:
+            return parts, _run(job, parts, threads, ordinals, direction, schedule, policy)
+        except NoRoom:
+            parts.on_gpus.clear()  # or they would take the room of the next
+            raise
 
     if partition == "auto" and any(threads):
         # Kept with the graph: parts of it on a GPU leave less memory to the next choice.
         key = ("auto", job.program, tuple(ordinals), tuple(limits), direction)
-        names = kept(job.graph).get(key)
-        names = names or _by_degree(job, ordinals, shares, first, limits, direction)
-        for partition in names:
+        before = kept(job.graph).pop(key, None)
+        for partition in _choices(before, job, ordinals, shares, first, limits, direction):
             try:
                 parts, cards = run(partition)
                 break
-            except NoRoom:  # it takes more than was estimated
-                if partition == names[-1]:
-                    raise
-        kept(job.graph)[key] = [partition]
+            except NoRoom as error:  # it takes more than was estimated, or there is less now
+                no_room = error
+        else:
+            raise no_room
+        kept(job.graph)[key] = partition
     else:
         parts, cards = run(partition)
     owned = " + ".join(f"{part.owned:,}" for part in parts.parts)
@@ -117,6 +131,13 @@ def run_hybrid(
         f"{blocks}. Direction: {direction}.",
         f"All devices ran the loop at the same time and met in {where}.",
     ]
+
+
+def _choices(before: str | None, *given: Any) -> Iterator[str]:
+    """Partitions to try: what fitted before, then those that should."""
+    if before is not None:
+        yield before
+    yield from _by_degree(*given)
 
 
 def _by_degree(
@@ -235,21 +256,30 @@ def _go(on_cpu: _Run | None, cards: list[Card], hub: HubMemory) -> float:
         with card.here():
             card.prepare()
             device.synchronize()
-    started = time.perf_counter()
+    started, begun = time.perf_counter(), False
+
+    def watch() -> None:
+        nonlocal begun
+        begun = True
+        _are_done(cards)
+
     try:
-        for card in cards:
-            with card.here():
-                card.start()
+        with interrupts.held_back():  # between two of them it would leave the first waiting
+            for card in cards:
+                with card.here():
+                    card.start()
         if on_cpu is not None:
-            on_cpu.go(lambda: _check(cards), hub.give_up)
+            on_cpu.go(watch, hub.give_up)
         else:
             while not _are_done(cards):
                 if time.perf_counter() - started > SPIN_SECONDS:
                     time.sleep(POLL_SECONDS)
                     progress.report(0, 0)
     except KeyboardInterrupt:
-        if on_cpu is None:  # else it passes the wish on
+        if on_cpu is None:
             _stop(cards[:1])
+        elif not begun:  # else it has passed the wish on
+            hub.give_up()
         _end(cards)
         raise
     except BaseException:
@@ -272,10 +302,6 @@ def _stop(cards: list[Card]) -> None:
             card.ask_to_stop()
 
 
-def _check(cards: list[Card]) -> None:
-    _are_done(cards)
-
-
 def _are_done(cards: list[Card]) -> bool:
     """Whether all have ended; the error of any is raised."""
     done = [card.is_done() for card in cards]
@@ -283,9 +309,16 @@ def _are_done(cards: list[Card]) -> bool:
 
 
 def _end(cards: list[Card]) -> None:
+    """Wait for all of them, whichever fails: what they use is about to be freed."""
+    errors = []
     for card in cards:
-        with card.here():
-            card.wait()
+        try:
+            with card.here():
+                card.wait()
+        except Exception as error:
+            errors.append(error)
+    if errors:
+        raise errors[0]
 
 
 def _hub(
@@ -361,9 +394,10 @@ def _landing(parts: Parts, cards: list[Card]) -> np.ndarray:
     """
     most = max(parts.parts[p].owned for card in cards for p in card.local)
     nbytes = most * max((field.dtype.itemsize for field in cards[0].fields.values()), default=1)
-    if len(parts.on_gpus.get("landing", ())) < nbytes:
-        parts.on_gpus["landing"] = device.pinned(nbytes, np.uint8)
-    return parts.on_gpus["landing"]
+    landing = parts.on_gpus.get("landing")
+    if landing is None or len(landing) < nbytes:
+        landing = parts.on_gpus["landing"] = device.pinned(max(1, nbytes), np.uint8)
+    return landing
 
 
 def _row(rows: tuple[dict[str, Any], ...], places: list[list[int]]) -> dict[str, Any]:

@@ -16,7 +16,13 @@ from evener.device.compile import Compiled
 from evener.device.states import Identity, state_type
 from evener.device.sync import new_sync
 from evener.device.team import most_threads, run_together
-from evener.engine.check_functors import check_functors, compile_kernel, texts_of, total_dtype
+from evener.engine.check_functors import (
+    check_functors,
+    compile_kernel,
+    texts_of,
+    told_as_mistakes,
+    total_dtype,
+)
 from evener.engine.job import Job, field_dtype
 from evener.engine.lower import Kernel, lower, pulls
 from evener.engine.preallocate import out_of_room
@@ -68,7 +74,8 @@ def execute(job: Job, threads: int, direction: str = "auto") -> None:
     job.stats["compile_seconds"] = time.perf_counter() - began
     started = time.perf_counter()
     sync = new_sync()
-    stopped = run_together(plan.worker, threads, sync, *arguments)
+    with told_as_mistakes(job.declaration):
+        stopped = run_together(plan.worker, threads, sync, *arguments)
     if stopped:
         raise out_of_room(job)
     _collect(job, arguments, threads, time.perf_counter() - started)

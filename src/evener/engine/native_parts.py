@@ -14,7 +14,13 @@ from evener.device import interrupts, require_memory
 from evener.device.states import state_type
 from evener.device.sync import new_sync
 from evener.device.team import most_threads, run_teams
-from evener.engine.check_functors import check_functors, compile_kernel, texts_of, total_dtype
+from evener.engine.check_functors import (
+    check_functors,
+    compile_kernel,
+    texts_of,
+    told_as_mistakes,
+    total_dtype,
+)
 from evener.engine.exchange_plan import Needs
 from evener.engine.globalize import far_is_global
 from evener.engine.hub import HubMemory, no_hub
@@ -407,7 +413,8 @@ class _Run:
         self, watch: Callable[[], None] | None = None, let_go: Callable[[], None] | None = None
     ) -> None:
         """Run all parts; the first that fails fails the run."""
-        returned = run_teams(self.worker, self.teams, self.sync, watch, let_go)
+        with told_as_mistakes(self.d):
+            returned = run_teams(self.worker, self.teams, self.sync, watch, let_go)
         for p, codes in zip(self.local, returned, strict=True):
             if min(codes) < 0:
                 raise DeviceError(f"partition {p} on cpu:{self.threads[p]} failed, so the run did.")
@@ -451,12 +458,12 @@ class _Run:
             start = np.zeros((1, 4), np.int64)
             told.append(np.diff(np.concatenate([start, part[1 : kept + 1]]), axis=0))
         job.make_trace = lambda: _rows(cut, told, unit)
-        for other in self.parts.kept.values():  # only the last kernel keeps its fields
-            for place in [place for place in other if place[0].startswith("field ")]:
-                del other[place]
+        for other in list(self.parts.kept.values()):  # only the last kernel keeps its fields
+            for place in [place for place in list(other) if place[0].startswith("field ")]:
+                other.pop(place, None)
         self.parts.kept[self.key] = self.scratch
-        while len(self.parts.kept) > _KEPT:
-            self.parts.kept.pop(next(iter(self.parts.kept)), None)
+        for other in list(self.parts.kept)[:-_KEPT]:
+            self.parts.kept.pop(other, None)
 
     def _memory(self, recorded: dict[int, int]) -> list[int]:
         """Bytes that each part took: lists and tables, fields, what was written of the rooms."""

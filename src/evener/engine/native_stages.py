@@ -22,7 +22,13 @@ from evener.device.compile import Compiled
 from evener.device.states import state_type
 from evener.device.sync import new_sync
 from evener.device.team import run_together
-from evener.engine.check_functors import check_functors, compile_kernel, texts_of, total_dtype
+from evener.engine.check_functors import (
+    check_functors,
+    compile_kernel,
+    texts_of,
+    told_as_mistakes,
+    total_dtype,
+)
 from evener.engine.globalize import globalized
 from evener.engine.interpret_stages import Adjacency, Frontier, Outcome, Part
 from evener.engine.job import Job, field_dtype
@@ -107,7 +113,8 @@ class CompiledPart(Part):
             with progress.task(what), interrupts.kept():
                 compile_kernel(self.declaration, worker, 0, self.threads, new_sync(), *arguments)
             self.job.stats["compile_seconds"] += time.perf_counter() - began
-        run_together(worker, self.threads, new_sync(), *arguments)
+        with told_as_mistakes(self.declaration):
+            run_together(worker, self.threads, new_sync(), *arguments)
 
     # ---- what the kernels get -------------------------------------------------------------
 

@@ -22,7 +22,9 @@ from typing import Any
 
 import numpy as np
 
+from evener.errors import ProgramError
 from evener.operators.policies import Refined, require_form, size_of
+from evener.programs.access import Access
 from evener.programs.fields import neutral
 from evener.programs.program import Declaration
 from evener.programs.stages import Advance, Compute, Edges, Filter, Stage
@@ -48,6 +50,11 @@ class Replicated:
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self.values[self._at(index)] = value
+
+
+def differ(one: Any, other: Any) -> Any:
+    """Whether values differ: what is no number is as it was if it was none before."""
+    return (one != other) & ((one == one) | (other == other))
 
 
 @dataclass
@@ -91,6 +98,7 @@ class Exchange:
         everywhere: set[str] = set()
         for accesses in self.d.touched(stage):
             for access in accesses.fields:
+                self._require_known(access, far)
                 if self.d.fields[access.field].replicated:
                     if access.kind != "read":
                         everywhere.add(access.field)
@@ -108,6 +116,16 @@ class Exchange:
         return Plan(
             tuple(sorted(broadcast)), tuple(sorted(zeroed)), ghosts, self._groups(everywhere)
         )
+
+    def _require_known(self, access: Access, far: str | None) -> None:
+        """Refuse what depends on a sum that is not there before all parts have added to it."""
+        elsewhere = access.place == far or self.d.fields[access.field].replicated
+        if access.kind == "add" and access.is_used and elsewhere:
+            raise ProgramError(
+                f"{self.d.name}, line {access.line}: uses what atomic.add returns for "
+                f"{access.field} of a vertex that another device may own, which adds to it at the "
+                "same time; look at the sum in a later stage, or use one device."
+            )
 
     def _groups(self, written: set[str]) -> dict[str, tuple[str, ...]]:
         groups: dict[str, list[str]] = {}
@@ -129,7 +147,7 @@ class Exchange:
                     index = holding.globals[v]
                     owner = self.holdings[self.part_of[index]]
                     value = owner.fields[name][self.local_of[index]]
-                    if values[v] != value:  # the others need not travel
+                    if differ(values[v], value):  # the others need not travel
                         news.append(index)
                     values[v] = value
                 self.values += len(news)
@@ -180,19 +198,19 @@ class Exchange:
     def _changed(
         self, fields: Fields, old: Fields, leader: str, followers: tuple[str, ...]
     ) -> np.ndarray:
-        differs = [fields[name] != old[name] for name in (leader, *followers)]
+        differs = [differ(fields[name], old[name]) for name in (leader, *followers)]
         return np.flatnonzero(np.logical_or.reduce(differs))
 
     def _message(
         self, fields: Fields, old: Fields, v: int, leader: str, followers: tuple[str, ...]
     ) -> Fields:
         """What one vertex sends: values, of a sum what was added, of the unchanged nothing."""
-        sent = {}
+        sent, leads = {}, differ(fields[leader][v], old[leader][v])
         for name in (leader, *followers):
             value, start = fields[name][v], old[name][v]
             if self.d.fields[name].merge == "sum":
                 sent[name] = value - start
-            elif value != start or name == leader or fields[leader][v] != old[leader][v]:
+            elif name == leader or differ(value, start) or leads:
                 sent[name] = value
         self.values += len(sent)
         return sent

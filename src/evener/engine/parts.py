@@ -123,12 +123,13 @@ def divide(
     """
     key = (hashlib.sha256(part_of.tobytes()).hexdigest(), k, pulls, in_order, has_ghosts, weighted)
     kept: dict[Any, Parts] = graph.__dict__.setdefault("_parts", {})
-    if key not in kept:
-        while len(kept) >= _KEPT:
-            kept.pop(next(iter(kept)))
+    found = kept.get(key)
+    if found is None:
+        for other in list(kept)[: max(0, len(kept) + 1 - _KEPT)]:
+            kept.pop(other, None)  # another thread may have done so
         part_of = part_of.astype(np.uint8 if k < 256 else np.int64)
-        kept[key] = _divide(graph, part_of, k, pulls, in_order, has_ghosts, weighted)
-    return kept[key]
+        found = kept[key] = _divide(graph, part_of, k, pulls, in_order, has_ghosts, weighted)
+    return found
 
 
 def divide_by(
@@ -148,14 +149,15 @@ def divide_by(
     """
     key = (partition, tuple(shares), cpu, *sorted(lists.items()))
     named: dict[Any, Parts] = graph.__dict__.setdefault("_parts_by_name", {})
-    if isinstance(partition, str) and key in named:
-        return named[key]
+    known = named.get(key) if isinstance(partition, str) else None
+    if known is not None:
+        return known
     part_of = assign(graph, partition, shares, cpu=cpu)
     parts = divide(graph, part_of, len(shares), **lists)
     if isinstance(partition, str):
         kept = list(graph.__dict__["_parts"].values())
-        for other in [name for name, found in named.items() if found not in kept]:
-            del named[other]
+        for other in [name for name, found in list(named.items()) if found not in kept]:
+            named.pop(other, None)
         named[key] = parts
     return parts
 

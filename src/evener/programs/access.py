@@ -34,6 +34,7 @@ class Access:
     place: str  # src, dst, v, or other: an index that is computed
     kind: str  # read, write, or the name of an atomic
     line: int
+    is_used: bool = True  # of an atomic: what it returns
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,13 @@ class _Reader(ast.NodeVisitor):
 
     visit_AsyncFunctionDef = visit_Lambda = visit_ClassDef = visit_FunctionDef
 
-    def visit_Call(self, node: ast.Call) -> None:
+    def visit_Expr(self, node: ast.Expr) -> None:
+        if isinstance(node.value, ast.Call):
+            self.visit_Call(node.value, is_used=False)
+        else:
+            self.generic_visit(node)
+
+    def visit_Call(self, node: ast.Call, is_used: bool = True) -> None:
         operation = self._atomic(node.func)
         if operation is None:
             self.generic_visit(node)
@@ -127,7 +134,7 @@ class _Reader(ast.NodeVisitor):
         if len(node.args) < 3 or not self._is_state_attribute(node.args[0]):
             self.fail(f"atomic.{operation} takes a field of s, a vertex and a value", node)
         name = node.args[0].attr  # type: ignore[attr-defined]
-        self._touch(name, node.args[1], operation, node)
+        self._touch(name, node.args[1], operation, node, is_used)
         self._visit_index(node.args[1])
         for argument in node.args[2:]:
             self.visit(argument)
@@ -234,7 +241,9 @@ class _Reader(ast.NodeVisitor):
             self.fail("s.weight can only be read, at the edge of the call", node)
         self.offered.add("weight")
 
-    def _touch(self, name: str, index: ast.expr, kind: str, node: ast.AST) -> None:
+    def _touch(
+        self, name: str, index: ast.expr, kind: str, node: ast.AST, is_used: bool = True
+    ) -> None:  # fmt: skip
         field = self.fields.get(name)
         if field is None:
             self._unknown(name, node)
@@ -251,7 +260,7 @@ class _Reader(ast.NodeVisitor):
                 )
         self._check_merge(name, field, place, kind, node)
         line = self.functor.line + getattr(node, "lineno", 1) - 1
-        self.found.add(Access(name, place, kind, line))
+        self.found.add(Access(name, place, kind, line, is_used))
 
     def _check_merge(self, name: str, field: Field, place: str, kind: str, node: ast.AST) -> None:
         if kind != "read" and self.use.role in ONLY_READ:
