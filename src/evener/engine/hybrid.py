@@ -333,6 +333,8 @@ def _hub(
             boxes = device.on_card
         with device.on(cards[0]):
             hub = new_hub(device.pinned, job, parts, machine_of, plan.lowered, boxes)
+            # Who gives up reads words that nobody has written: bits there would be ghosts.
+            hub.bits[:] = 0
         parts.on_gpus[key] = hub
     return parts.on_gpus[key]
 

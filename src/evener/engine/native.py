@@ -30,7 +30,7 @@ from evener.engine.rooms import (
     bucket_bytes,
     bucket_rooms,
     edge_rooms,
-    joined,
+    joined_once,
     most_recorded,
     record_rooms,
     room,
@@ -163,7 +163,7 @@ def _given(job: Job, plan: _Plan) -> tuple[Any, ...]:
     both: tuple[np.ndarray, ...] = columns
     stages = walk(job.declaration.loop)
     if graph.directed and any(isinstance(s, Gather) and s.along == "both" for s in stages):
-        both = joined(columns, rows)
+        both = joined_once(graph, 0, columns, rows)
     return (
         (*rows, *columns, graph.degrees, Identity(), *both),
         tuple(job.fields.values()),

@@ -38,7 +38,7 @@ from evener.engine.rooms import (
     bucket_bytes,
     bucket_rooms,
     edge_rooms,
-    joined,
+    joined_once,
     most_recorded,
     record_rooms,
     room,
@@ -317,7 +317,7 @@ class _Run:
         both: tuple[np.ndarray, ...] = columns
         stages = list(walk(d.loop))
         if job.graph.directed and any(isinstance(s, Gather) and s.along == "both" for s in stages):
-            both = joined(columns, rows)
+            both = joined_once(self.parts, p, columns, rows)
         replays = any(isinstance(stage, Backwards) for stage in stages)
         totals = tuple(
             np.empty(n if i in kernel.totals else 0, dtype)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+from typing import Any
 
 import numpy as np
 
@@ -122,6 +123,16 @@ def bucket_rooms(n: int, m: int, degrees: np.ndarray, ids: np.dtype, threads: in
         rows(chunks * nearest.CHUNK, ids), rows(chunks, words), rows(chunks, words),
         rows(nearest.MAX_BUCKETS, words), rows(nearest.TOP_WORDS, words),
     )  # fmt: skip
+
+
+def joined_once(owner: Any, part: int, one: Arrays, other: Arrays) -> Arrays:
+    """The lists `joined`, kept with the graph or the parts that they belong to."""
+    kept: dict[Any, Arrays] = owner.__dict__.setdefault("_joined", {})
+    key = part, len(one[2]) + len(other[2]) > 0
+    found = kept.get(key)
+    if found is None:
+        found = kept[key] = joined(one, other)
+    return found
 
 
 def joined(one: Arrays, other: Arrays) -> Arrays:
