@@ -14,7 +14,7 @@ from evener.device import interrupts, require_memory
 from evener.device.states import state_type
 from evener.device.sync import new_sync
 from evener.device.team import most_threads, run_teams
-from evener.engine.check_functors import check_functors, compile_kernel, texts_of, total_dtype
+from evener.engine.check_functors import check_functors, compile_kernel, kernel_key, total_dtype
 from evener.engine.exchange_plan import Needs
 from evener.engine.globalize import far_is_global
 from evener.engine.hub import HubMemory, no_hub
@@ -159,9 +159,8 @@ class _Run:
             if self.d.fields[name].replicated:
                 job.fields[name] = np.asarray(field)  # all parts may work on this one
         self.kernel = self._lower(direction)
-        totals = tuple(str(dtype) for dtype in self._total_dtypes())
-        texts = texts_of(self.d)
-        key = (job.program, texts, policy.measure, hub is not None, totals, self._is_single)
+        totals = tuple(self._total_dtypes())
+        key = (*kernel_key(job), policy.measure, hub is not None, totals, self._is_single)
         self.worker = _worker(self.kernel.text, key, _Names(self.kernel.names))
         # New memory costs more than many runs: what the last one worked in serves again, unless
         # it failed or another run has it now.

@@ -22,7 +22,7 @@ from evener.device.compile import Compiled
 from evener.device.states import state_type
 from evener.device.sync import new_sync
 from evener.device.team import run_together
-from evener.engine.check_functors import check_functors, compile_kernel, texts_of, total_dtype
+from evener.engine.check_functors import check_functors, compile_kernel, kernel_key, total_dtype
 from evener.engine.globalize import globalized
 from evener.engine.interpret_stages import Adjacency, Frontier, Outcome, Part
 from evener.engine.job import Job, field_dtype
@@ -196,7 +196,7 @@ class CompiledPart(Part):
                 0 if gathered.combine_is_functor else neutral(gathered.combine, dtype)
             )
             totals.append(dtype)
-        key = (self.job.program, texts_of(d), "stage", *map(str, totals))
+        key = (*kernel_key(self.job), "stage", *totals)
         return _worker(kernel.text, key, _Names(kernel.names)), totals
 
 
