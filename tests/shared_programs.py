@@ -224,17 +224,17 @@ def assert_extremes(run):
         assert (int(found["most"]), found["least"]) == (most, least)
 
 
-class Cheapest(Program):
-    """The price of the least offer, in the type that only the graph gives."""
+class Offers(Program):
+    """The highest weight of those that make the least offer."""
 
     offer = Field(int64, merge="min")
-    price = Field(WEIGHT, merge="min", follows=offer)
+    price = Field(WEIGHT, merge="max", follows=offer)
 
     @functor
     def bid(src, dst, edge, s):
         offer = s.id[src] // 2
         if atomic.min(s.offer, dst, offer) >= offer:
-            atomic.min(s.price, dst, s.id[src])
+            atomic.max(s.price, dst, s.weight[edge])
         return False
 
     loop = advance(bid)

@@ -254,10 +254,10 @@ CHOICE = """
     def two(x):
         return x + 2
     chosen = one
-    def choose(x):
+    def with_chosen(x):
         return chosen(x)
     def function(x, *rest, z=5):
-        return (one(x) * 1000 + two(x) * 23456 + choose(x) + TABLE[0]
+        return (one(x) * 1000 + two(x) * 23456 + with_chosen(x) + TABLE[0]
             + Level.HIGH + Point(x, 3).x + ("a", "bc")[0])
     TABLE = (1, 23)
 """

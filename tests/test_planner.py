@@ -287,7 +287,7 @@ PICKED = """
         rounds = Param("int64", 3)
         @functor
         def pick(src, dst, edge, s):
-            return atomic.min(s.depth, dst, min(s.depth[src], 9) + STEP) > 0
+            return atomic.min(s.depth, dst, abs(s.depth[src]) + STEP) > 0
         loop = repeat(advance(pick), max_supersteps=rounds)
     found = calibrate._code(Picked.declaration)
 """
@@ -304,7 +304,7 @@ def code_of(text, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("min(s.depth[src]", "max(s.depth[src]"),
+        ("abs(s.depth[src])", "int(s.depth[src])"),
         ("STEP = 1", "STEP = 2"),
         ("max_supersteps=rounds", "max_supersteps=5"),
         ("int64, merge", "int32, merge"),
