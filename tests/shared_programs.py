@@ -10,9 +10,9 @@ from numpy import float32, float64, int32, int64
 
 import evener as ev
 from evener.device import atomic
-from evener.programs import Field, Param, Program, Vertex, functor
+from evener.programs import WEIGHT, Field, Param, Program, Scalar, Vertex, functor
 from evener.programs.gas import GasProgram
-from evener.programs.stages import advance, backwards, compute, edges, filter, repeat
+from evener.programs.stages import advance, backwards, compute, edges, filter, reduce, repeat
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 NAMES = [
@@ -193,3 +193,48 @@ class Functions(Program):
         s.short[v] = np.abs(int32(-3)) + np.negative(int32(s.id[v]))
 
     loop = compute(calculate, over="all")
+
+
+class Extremes(Program):
+    """Scalars that only the graph gives a type; the least is one of no vertices."""
+
+    x = Field(int64, fill=2**53 + 1)  # no float64
+    most = Scalar(WEIGHT, "max")
+    least = Scalar(WEIGHT, "min")
+
+    @functor
+    def value(v, s):
+        return s.x[v]
+
+    @functor
+    def never(v, s):
+        return s.x[v] < 0
+
+    loop = (
+        reduce(value, "max", into=most, over="all"),
+        filter(never, over="all"),
+        reduce(value, "min", into=least),
+    )
+
+
+def assert_extremes(run):
+    """One kernel does not serve graphs whose weights are of other types."""
+    for dtype, most, least in ((float64, 2**53, np.inf), (int64, 2**53 + 1, 2**63 - 1)):
+        found = run(ev.Graph.from_edges([0, 1, 2], [1, 2, 0], np.ones(3, dtype)))
+        assert (int(found["most"]), found["least"]) == (most, least)
+
+
+class Offers(Program):
+    """The highest weight of those that make the least offer."""
+
+    offer = Field(int64, merge="min")
+    price = Field(WEIGHT, merge="max", follows=offer)
+
+    @functor
+    def bid(src, dst, edge, s):
+        offer = s.id[src] // 2
+        if atomic.min(s.offer, dst, offer) >= offer:
+            atomic.max(s.price, dst, s.weight[edge])
+        return False
+
+    loop = advance(bid)

@@ -4,13 +4,16 @@ import concurrent.futures
 import contextlib
 import hashlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import textwrap
 import threading
 import time
+import types
 import weakref
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -80,6 +83,8 @@ def test_another_process_finds_the_compiled_code(tmp_path):
     assert {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == first
     changed = TRIPLE.replace("FACTOR = 3", "FACTOR = 4")
     assert python(changed, EVENER_CACHE=str(tmp_path)) == "[0, 4, 8, 12, 16] 0"
+    checked = python(TRIPLE, EVENER_CACHE=str(tmp_path), NUMBA_BOUNDSCHECK="1")
+    assert checked == "[0, 3, 6, 9, 12] 0"
 
 
 def test_two_processes_compile_at_once(tmp_path):
@@ -233,6 +238,111 @@ def test_fingerprints_of_functions_that_call_each_other():
         function = ping
     """
     assert fingerprint_of(source) != fingerprint_of(source.replace("else 1", "else 2"))
+
+
+CHOICE = """
+    import enum
+    from typing import NamedTuple
+    class Level(enum.IntEnum):
+        LOW = 1
+        HIGH = 2
+    class Point(NamedTuple):
+        x: int = 0
+        y: int = 0
+    def one(x):
+        return x + 1
+    def two(x):
+        return x + 2
+    chosen = one
+    def with_chosen(x):
+        return chosen(x)
+    def function(x, *rest, z=5):
+        return (one(x) * 1000 + two(x) * 23456 + with_chosen(x) + TABLE[0]
+            + Level.HIGH + Point(x, 3).x + ("a", "bc")[0])
+    TABLE = (1, 23)
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("1000 + two(x) * 23456", "100023 + two(x) * 456"),
+        ("(1, 23)", "(12, 3)"),
+        ("(1, 23)", "((1, 23),)"),
+        ("(1, 23)", "[1, 23]"),
+        ('("a", "bc")', '("ab", "c")'),
+        ("chosen = one", "chosen = two"),
+        ("HIGH = 2", "HIGH = 3"),
+        ("x: int = 0\n        y: int", "y: int = 0\n        x: int"),
+        ("y: int = 0", "y: int = 1"),
+        ("x, *rest, z", "x, rest=(), z"),
+        ("z=5", "z=6"),
+    ],
+)
+def test_what_looks_alike_changes_the_fingerprint(old, new):
+    assert old in CHOICE
+    assert fingerprint_of(CHOICE.replace(old, new)) != fingerprint_of(CHOICE)
+
+
+def test_fingerprints_tell_types_apart():
+    values = [
+        "1", "1.0", "True", "None", "'1'", "b'1'", "1j", "0.0", "-0.0", "(1,)", "[1]", "{1}", "{1: 1}",
+        "np.int64(1)", "np.int32(1)", "np.float64(1)", "np.array(1)", "np.array([1])", "np.int64",
+        "np.zeros(2, 'i4,f4')", "np.zeros(2, 'f4,i4')", "len", "abs", "np.add", "np.sum", "np.prod",
+        "enum.IntEnum('Level', 'LOW').LOW", "enum.Enum('Level', 'LOW').LOW",
+    ]  # fmt: skip
+    source = "import enum\nimport numpy as np\nVALUE = {}\ndef function():\n    return VALUE"
+    for text in (source, source.replace("VALUE = {}\n", "").replace("return VALUE", "return {}")):
+        found = [fingerprint_of(text.format(value)) for value in values[:13]]
+        assert len(set(found)) == len(found)
+    found = [fingerprint_of(source.format(value)) for value in values]
+    assert len(set(found)) == len(found)
+    assert found == [fingerprint_of(source.format(value)) for value in values]
+
+
+def test_fingerprints_see_into_modules_of_modules():
+    outer, inner = types.ModuleType("outer"), types.ModuleType("outer.inner")
+    outer.inner, inner.outer, inner.LIMIT = inner, outer, 1
+
+    def function():
+        return outer.inner.LIMIT
+
+    found = cache.fingerprint(function)
+    inner.UNREAD = 2
+    assert cache.fingerprint(function) == found
+    inner.LIMIT = 2
+    assert cache.fingerprint(function) != found
+
+
+def test_fingerprints_see_the_text_of_functions_that_numba_compiles():
+    source = """
+        import numba
+        @numba.njit
+        def helper(x):
+            return x + 1
+        def function(x):
+            return helper(x)
+    """
+    assert fingerprint_of(source) == fingerprint_of(source)
+    assert fingerprint_of(source) != fingerprint_of(source.replace("x + 1", "x + 2"))
+    assert fingerprint_of(source) != fingerprint_of(source.replace("njit", "njit(fastmath=True)"))
+
+
+def test_what_tells_numba_how_to_compile_is_in_the_key(tmp_path, monkeypatch):
+    folder = Path(cache.__file__).parent
+    ours = {path.name for path in folder.glob("c*.py") if "import numba\n" in path.read_text()}
+    ours |= {path.name for path in folder.glob("cpu_*.py")} | {"typing_memory.py"}
+    assert ours - {"cache.py"} == set(cache._COMPILER)
+    for name in cache._COMPILER:
+        shutil.copy(folder / name, tmp_path)
+    before = cache._compiler()
+    monkeypatch.setattr(cache, "__file__", str(tmp_path / "cache.py"))
+    assert cache._compiler.__wrapped__() == before
+    for name in cache._COMPILER:
+        with open(tmp_path / name, "a") as file:
+            file.write("#")
+        assert cache._compiler.__wrapped__() != before
+        before = cache._compiler.__wrapped__()
 
 
 def test_compiled_functions_keep_their_text():

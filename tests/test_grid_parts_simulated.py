@@ -11,7 +11,15 @@ from evener.engine.interpret import interpret
 from evener.engine.job import set_up
 from evener.errors import DeviceError
 from grid_parts_simulator import simulate_parts
-from shared_programs import Around, Echoes, Outwards, parameters_for, programs_to_simulate
+from shared_programs import (
+    Around,
+    Echoes,
+    Extremes,
+    Outwards,
+    assert_extremes,
+    parameters_for,
+    programs_to_simulate,
+)
 from test_cuda_compile import CASES
 from test_grid_simulated import GRAPHS, suits
 from test_interpret import (
@@ -108,3 +116,7 @@ def test_blocks_are_divided():
     assert sum(divide_blocks(132, [5, 5, 5, 5])) == 132
     with pytest.raises(DeviceError, match="too few for 3 parts"):
         divide_blocks(2, [1, 1, 1])
+
+
+def test_scalars_of_weights_of_other_types():
+    assert_extremes(lambda graph: simulate_parts(Extremes, graph, 2).scalars)

@@ -19,9 +19,11 @@ from grid_simulator import THREADS, UNCOVERED, Block, simulate
 from shared_programs import (
     Around,
     Closing,
+    Extremes,
     Neighbours,
     Outwards,
     Spread,
+    assert_extremes,
     assert_visited_whole,
     between_layers,
     parameters_for,
@@ -213,3 +215,7 @@ def test_the_list_of_what_is_not_covered():
 
 def is_from(one, module):
     return getattr(one, "__module__", "") == module.__name__
+
+
+def test_scalars_of_weights_of_other_types():
+    assert_extremes(lambda graph: simulate(Extremes, graph, "auto", "auto").scalars)

@@ -29,6 +29,7 @@ from evener.programs.stages import (
     reduce,
     repeat,
 )
+from shared_programs import Extremes, Offers, assert_extremes
 
 UNREACHED = 2**31 - 1
 
@@ -363,3 +364,20 @@ def test_globals_that_change(device, monkeypatch):
         monkeypatch.setitem(globals(), "SCALE", scale)
         found = ev.run(Scaled, graph, device=device).around
         assert found.tolist() == [3 * scale, 6 * scale, 6 * scale, 3 * scale]
+
+
+@pytest.mark.parametrize("device", ["cpu:1", "cpu:1+cpu:1", "cpu:1+python"])
+def test_scalars_of_weights_of_other_types(device):
+    def extremes(graph):
+        found = run(Extremes, graph, device=device)
+        return {name: getattr(found, name) for name in ("most", "least")}
+
+    assert_extremes(extremes)
+
+
+@pytest.mark.parametrize("device", ["cpu:1+cpu:1", "cpu:1+python"])
+def test_followers_with_weights_of_other_types(device):
+    for lowest in (-3, -1e300):  # the second is below all integers
+        graph = Graph.from_edges(range(6), [6] * 6, np.array([lowest] * 6))
+        found = run(Offers, graph, device=device, partition=lambda graph, _: np.arange(7) // 6)
+        assert (found.offer[6], found.price[6]) == (0, lowest)

@@ -1,6 +1,12 @@
 """The planner: TOTEM's model in numbers, least shares from memory, calibration, the command."""
 
+import hashlib
+import importlib
 import json
+import os
+import subprocess
+import sys
+import textwrap
 
 import numpy as np
 import pytest
@@ -267,6 +273,57 @@ def test_what_edges_and_vertices_take_is_told_apart(edge, vertex, monkeypatch):
     for device in ("cpu:2", "cuda"):
         rate = Calibration(again=True).rate(SEARCH, device, graph)
         assert graph.num_edges / rate == pytest.approx(true, rel=0.25)
+
+
+PICKED = """
+    import numpy as np
+    from evener.engine import calibrate
+    from evener.programs import Field, Param, Program, functor
+    from evener.programs.stages import advance, repeat
+    from evener.device import atomic
+    STEP = 1
+    class Picked(Program):
+        depth = Field(np.int64, merge="min")
+        rounds = Param("int64", 3)
+        @functor
+        def pick(src, dst, edge, s):
+            return atomic.min(s.depth, dst, abs(s.depth[src]) + STEP) > 0
+        loop = repeat(advance(pick), max_supersteps=rounds)
+    found = calibrate._code(Picked.declaration)
+"""
+
+
+def code_of(text, tmp_path, monkeypatch):
+    """The hash of the program; functors need a file."""
+    monkeypatch.syspath_prepend(tmp_path)
+    name = f"picked_{hashlib.sha256(text.encode()).hexdigest()}"
+    (tmp_path / f"{name}.py").write_text(textwrap.dedent(text))
+    return importlib.import_module(name).found
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("abs(s.depth[src])", "int(s.depth[src])"),
+        ("STEP = 1", "STEP = 2"),
+        ("max_supersteps=rounds", "max_supersteps=5"),
+        ("int64, merge", "int32, merge"),
+        ('"int64", 3', '"int64", 4'),
+    ],
+)
+def test_an_edited_program_is_measured_anew(old, new, tmp_path, monkeypatch):
+    assert old in PICKED
+    codes = [code_of(text, tmp_path, monkeypatch) for text in (PICKED, PICKED.replace(old, new))]
+    assert codes[0] != codes[1]
+
+
+def test_the_next_process_knows_a_program_again(tmp_path, monkeypatch):
+    found = code_of(PICKED, tmp_path, monkeypatch)
+    (file,) = tmp_path.glob("picked_*.py")
+    told = f"import {file.stem}; print({file.stem}.found)"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path, str(tmp_path)])}
+    again = subprocess.run([sys.executable, "-c", told], env=environment, capture_output=True)
+    assert again.stdout.decode().strip() == found
 
 
 @pytest.fixture

@@ -1,10 +1,11 @@
 """Compiled code on disk, keyed by everything that decides what the code does.
 
 The key covers bytecode, constants, the values of globals and closures that a function reads, its
-compiled helpers recursively, argument types, options, library versions and the processor. One
-file holds one compiled signature and is put in place by a rename, so two processes that compile
-the same function at once each write a whole file and either one serves. A file begins with the hash
-of the rest, because loading does not notice damaged machine code.
+compiled helpers recursively, argument types, options, library versions, the processor and the
+modules here that tell Numba how to compile. One file holds one compiled signature and is put in
+place by a rename, so two processes that compile the same function at once each write a whole file
+and either one serves. A file begins with the hash of the rest, because loading does not notice
+damaged machine code.
 
 The files are pickles, as Numba's own cache is: they live in a folder that belongs to the user.
 """
@@ -12,6 +13,7 @@ The files are pickles, as Numba's own cache is: they live in a folder that belon
 from __future__ import annotations
 
 import contextlib
+import enum
 import functools
 import hashlib
 import os
@@ -26,6 +28,8 @@ import numpy as np
 
 from evener.device.compile import load_compiler
 
+# `compile.py` has the options that are given for all functions.
+_COMPILER = ("compile.py", "cpu_atomic.py", "cpu_inner.py", "cpu_types.py", "typing_memory.py")
 _HASH_BYTES = hashlib.sha256().digest_size
 
 
@@ -40,49 +44,77 @@ def cache_folder() -> Path:
 
 def fingerprint(function: Callable[..., Any]) -> str:
     """Hash all that decides what a function does, its helpers included."""
-    digest = hashlib.sha256()
-    _feed_function(digest, function, seen=set())
-    return digest.hexdigest()
+    return _hash(_of_function(function, {}))
 
 
-def _feed_function(digest: Any, function: Any, seen: set[int]) -> None:
-    if id(function) in seen:
-        return
-    seen.add(id(function))
-    _feed_code(digest, function.__code__)
-    _feed_value(digest, function.__defaults__, seen)
-    names = names_read(function.__code__)
-    for name in sorted(names & function.__globals__.keys()):
-        digest.update(name.encode())
-        value = function.__globals__[name]
-        if isinstance(value, types.ModuleType):
-            _feed_module(digest, value, names, seen)
-        else:
-            _feed_value(digest, value, seen)
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        digest.update(name.encode())
-        _feed_value(digest, cell.cell_contents, seen)
+def _hash(told: Any) -> str:
+    """The hash of plain values in tuples: `repr` writes no two of them alike."""
+    return hashlib.sha256(repr(told).encode()).hexdigest()
 
 
-def _feed_code(digest: Any, code: types.CodeType) -> None:
-    digest.update(code.co_code)
-    digest.update(repr((code.co_names, code.co_varnames, code.co_freevars)).encode())
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            _feed_code(digest, constant)
-        else:
-            digest.update(_text(constant).encode())
+_PLAIN = frozenset((type(None), bool, int, float, complex, str, bytes))
 
 
-def _text(value: Any) -> str:
-    """A value written out as `repr` does, sets in an order that is the same in every process."""
+def _told(value: Any, visits: dict[Any, int], names: tuple[str, ...] = ()) -> Any:
+    """A value as plain values in tuples, other ones for every other value, in any process the same.
+
+    ``visits`` numbers the functions and modules that were told before; ``names`` are those that
+    may be looked up in a module.
+    """
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
+    function = getattr(value, "python", None) or getattr(value, "py_func", value)
+    if isinstance(function, types.FunctionType):  # plain, or the text of a compiled one
+        options = getattr(value, "options", None) or getattr(value, "targetoptions", None)
+        return "function", kind.__name__, _told(options, visits), _of_function(function, visits)
+    if isinstance(value, types.ModuleType):
+        return _of_module(value, visits, names)
+    if kind is types.CodeType:
+        return "code", _of_code(value)[0]
+    if isinstance(value, type):
+        return _of_class(value, visits)
+    told = [kind.__module__, kind.__qualname__]
+    if isinstance(value, np.ndarray | np.generic):
+        return *told, repr(value.dtype), value.shape, value.tobytes()
+    if isinstance(value, enum.Enum):
+        return *_of_class(kind, visits), value.name
+    if isinstance(value, tuple | list):
+        return *told, *(_told(item, visits, names) for item in value)
     if isinstance(value, set | frozenset):
-        return f"{{{', '.join(sorted(map(_text, value)))}}}"
-    if isinstance(value, tuple):
-        return f"({', '.join(map(_text, value))})"
+        return *told, *sorted((_told(item, visits) for item in value), key=repr)
     if isinstance(value, dict):
-        return f"{{{', '.join(f'{_text(key)}: {_text(item)}' for key, item in value.items())}}}"
-    return repr(value)
+        return *told, *(_told(item, visits, names) for item in value.items())
+    name = getattr(value, "__qualname__", None)  # functions that are not written in Python
+    return *told, f"{value.__module__}.{name}" if name else repr(value)
+
+
+def _of_function(function: Any, visits: dict[Any, int]) -> tuple[Any, ...]:
+    if id(function) in visits:
+        return "visited", visits[id(function)]
+    visits[id(function)] = len(visits)
+    code, names = _of_code(function.__code__)
+    scope = function.__globals__
+    return (
+        code,
+        _told(function.__defaults__, visits),
+        _told(function.__kwdefaults__, visits),
+        [(name, _told(scope[name], visits, names)) for name in names if name in scope],
+        [_told(cell.cell_contents, visits, names) for cell in function.__closure__ or ()],
+    )
+
+
+@functools.lru_cache(maxsize=4096)
+def _of_code(code: types.CodeType) -> tuple[str, tuple[str, ...]]:
+    """A hash of the text of a function alone, and the names that it reads, in order.
+
+    They are kept because every run asks for them, and code does not change.
+    """
+    counts = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags)
+    names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
+    constants = [_told(constant, {}) for constant in code.co_consts]
+    told = (code.co_code, code.co_exceptiontable, counts, names, constants)
+    return _hash(told), tuple(sorted(names_read(code)))
 
 
 def names_read(code: types.CodeType) -> set[str]:
@@ -94,29 +126,30 @@ def names_read(code: types.CodeType) -> set[str]:
     return names
 
 
-def _feed_module(digest: Any, module: types.ModuleType, names: set[str], seen: set[int]) -> None:
-    digest.update(module.__name__.encode())
-    if module.__name__.partition(".")[0] != "numpy":  # NumPy's version is in every key anyway
-        for name in sorted(names & vars(module).keys()):
-            digest.update(name.encode())
-            _feed_value(digest, vars(module)[name], seen)
+def _of_module(
+    module: types.ModuleType, visits: dict[Any, int], names: tuple[str, ...]
+) -> tuple[Any, ...]:
+    """What a function that reads these names may find in a module, and in the modules in it."""
+    if module.__name__.partition(".")[0] == "numpy":  # its version is in every key anyway
+        return "module", module.__name__
+    visit = (id(module), names)
+    if visit in visits:
+        return "visited", visits[visit]
+    visits[visit] = len(visits)
+    scope = vars(module)
+    found = [(name, _told(scope[name], visits, names)) for name in names if name in scope]
+    return "module", module.__name__, found
 
 
-def _feed_value(digest: Any, value: Any, seen: set[int]) -> None:
-    function = getattr(value, "python", value)  # a Compiled carries its text there
-    if isinstance(function, types.FunctionType):
-        digest.update(_text(getattr(value, "options", None)).encode())
-        _feed_function(digest, function, seen)
-    elif isinstance(value, np.ndarray):
-        digest.update(f"{value.dtype.str}{value.shape}".encode())
-        digest.update(value.tobytes())
-    elif isinstance(value, tuple):
-        for item in value:
-            _feed_value(digest, item, seen)
-    elif isinstance(value, type | types.BuiltinFunctionType):
-        digest.update(f"{value.__module__}.{value.__qualname__}".encode())
-    else:
-        digest.update(_text(value).encode())
+def _of_class(value: type, visits: dict[Any, int]) -> tuple[Any, ...]:
+    """What code can use of a class: members of enumerations, fields of named tuples."""
+    found: Any = None
+    if issubclass(value, enum.Enum):
+        found = [(name, _told(one.value, visits)) for name, one in value.__members__.items()]
+    elif issubclass(value, tuple) and hasattr(value, "_fields"):
+        found = value._fields, _told(getattr(value, "_field_defaults", None), visits)
+    bases = [base.__qualname__ for base in value.__bases__]
+    return "class", value.__module__, value.__qualname__, bases, found
 
 
 def load_bytes(name: str) -> bytes | None:
@@ -145,11 +178,10 @@ def save_bytes(name: str, content: bytes) -> None:
 
 
 @functools.cache
-def _atomics() -> str:
-    """Hash the module that tells Numba how to write atomics: no bytecode shows a change there."""
+def _compiler() -> str:
+    """Hash the modules that tell Numba what to make of a function: no bytecode shows a change."""
     here = Path(__file__).parent
-    texts = [(here / name).read_bytes() for name in ("cpu_atomic.py", "cpu_types.py")]
-    return hashlib.sha256(b"".join(texts)).hexdigest()
+    return _hash([(here / name).read_bytes() for name in _COMPILER])
 
 
 def _takes_functions(signature: Any) -> bool:
@@ -229,15 +261,13 @@ class DiskCache:
             self._fingerprint = fingerprint(self._function)
         versions = (sys.version, np.__version__, numba.__version__, llvmlite.__version__)
         processor = target_context.codegen().magic_tuple()
-        key = repr(
-            (
-                self._fingerprint,
-                _text(self._options),
-                str(signature),
-                versions,
-                processor,
-                _atomics(),
-            )
+        told = (
+            self._fingerprint,
+            _told(self._options, {}),
+            str(signature),
+            versions,
+            processor,
+            numba.config.BOUNDSCHECK,  # type: ignore[attr-defined]
+            _compiler(),
         )
-        name = hashlib.sha256(key.encode()).hexdigest()[:32]
-        return f"{self._function.__name__}-{name}.bin"
+        return f"{self._function.__name__}-{_hash(told)[:32]}.bin"

@@ -23,6 +23,7 @@ import numpy as np
 from evener.device import num_cores
 from evener.device.cache import load_bytes, save_bytes
 from evener.device.probe import list_devices
+from evener.engine.check_functors import texts_of
 from evener.engine.cost_model import Costs, Measured, fit
 from evener.engine.gpu_placement import edges_mapped
 from evener.engine.lower import pulls
@@ -38,7 +39,7 @@ from evener.versions import evener_version
 EDGES_MAPPED = ", edges mapped"  # after the name of a GPU that reads them from the host's memory
 _LARGEST = {"cpu": 18, "cuda": 20, "python": 8}  # scale of a graph that takes a second at most
 _LARGEST_OF_SETS = {"cpu": 18, "cuda": 20}  # below that GPUs and many cores mostly wait
-_FORMAT = 5  # of the file of rates
+_FORMAT = 6  # of the file of rates
 _THIN, _LARGEST_THIN = 4, (20, 22)  # edges for each vertex; scale with few cores, and with many
 _MANY_CORES = 8
 _SMALL = 7  # scale of the graph on which exchanges are counted
@@ -218,13 +219,10 @@ def _machine() -> str:
     return hashlib.sha256(told.encode()).hexdigest()[:16]
 
 
-def _code(declaration: Declaration) -> str:
+def _code(d: Declaration) -> str:
     """A hash of what a program does, so that an edited one is measured anew."""
-    texts = [
-        (name, functor.function.__code__.co_code, repr(functor.function.__code__.co_consts))
-        for name, functor in sorted(declaration.functors.items())
-    ]
-    return hashlib.sha256(repr(texts).encode()).hexdigest()[:8]
+    told = repr((tuple(d.functors), texts_of(d), d.loop, d.fields, d.params, d.scalars))
+    return hashlib.sha256(told.encode()).hexdigest()[:8]
 
 
 def _kind(graph: Graph) -> str:

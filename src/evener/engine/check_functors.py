@@ -12,7 +12,9 @@ import numpy as np
 from evener.device.cache import fingerprint
 from evener.device.compile import Compiled, kind_of
 from evener.device.diagnose import CompileError, compile_alone, describe, is_number
+from evener.engine.job import Job, field_dtype
 from evener.errors import ProgramError
+from evener.programs.fields import Field, Scalar
 from evener.programs.kinds import Use
 from evener.programs.program import Declaration
 from evener.programs.stages import Gather, walk
@@ -24,6 +26,17 @@ _totals: dict[Any, np.dtype] = {}
 def texts_of(d: Declaration) -> tuple[str, ...]:
     """All that decides what the functors of a program do, with the globals that they read."""
     return tuple(fingerprint(functor.function) for functor in d.functors.values())
+
+
+def kernel_key(job: Job) -> tuple[Any, ...]:
+    """What kernels of a job are found by: its functors, and the dtypes of what the graph decides.
+
+    Neutral values of fields and scalars are written into a kernel, hence their dtypes.
+    """
+    d = job.declaration
+    declared: tuple[Field | Scalar, ...] = (*d.fields.values(), *d.scalars.values())
+    dtypes = tuple(field_dtype(one.dtype, job.graph) for one in declared)
+    return job.program, texts_of(d), dtypes
 
 
 def check_functors(

@@ -23,7 +23,7 @@ from evener.device.states import state_type
 from evener.device.warp import BLOCK, WARP
 from evener.engine import gpu_memory as memory
 from evener.engine import gpu_placement as placement
-from evener.engine.check_functors import check_functors, texts_of, total_dtype
+from evener.engine.check_functors import check_functors, kernel_key, total_dtype
 from evener.engine.job import Job, field_dtype
 from evener.engine.lower import pulls
 from evener.engine.lower_grid import SIGNATURE, lower_grid
@@ -188,7 +188,7 @@ def _plan(
         known = ", ".join(map(repr, SCHEDULES))
         raise DeviceError(f"there is no schedule {schedule!r}; there are 'auto', {known}.")
     graph = job.graph
-    arrays: list[Any] = [graph._indptr, graph._indices, *job.fields.values()]
+    arrays: list[Any] = [graph._indptr, graph._indices]
     if job.declaration.uses_weights:
         arrays.append(graph._weights)
     relabels = _only_gathers(job) and memory.is_skewed(graph)
@@ -201,8 +201,7 @@ def _plan(
     both = graph.directed and any(
         isinstance(stage, Gather) and stage.along == "both" for stage in walk(job.declaration.loop)
     )
-    texts = texts_of(job.declaration)
-    key = (job.program, texts, direction, schedule, relabels, both, dtypes)
+    key = (*kernel_key(job), direction, schedule, relabels, both, dtypes)
     if key not in _plans:
         _plans[key] = _make_plan(job, direction, schedule, relabels, key)
     return _plans[key]

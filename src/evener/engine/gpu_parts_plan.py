@@ -8,7 +8,7 @@ import numpy as np
 
 from evener.device.states import state_type
 from evener.engine import gpu
-from evener.engine.check_functors import texts_of
+from evener.engine.check_functors import kernel_key
 from evener.engine.gpu_parts_memory import (
     PartsOnDevice,
     place_both,
@@ -81,12 +81,11 @@ def make_plan(job: Job, direction: str, schedule: str, policy: Policy, hub: bool
         known = ", ".join(map(repr, SCHEDULES))
         raise DeviceError(f"there is no schedule {schedule!r}; there are 'auto', {known}.")
     graph = job.graph
-    arrays: list[Any] = [graph._indptr, graph._indices, *job.fields.values()]
+    arrays: list[Any] = [graph._indptr, graph._indices]
     if job.declaration.uses_weights:
         arrays.append(graph._weights)
     dtypes = tuple(array.dtype for array in arrays)
-    texts = texts_of(job.declaration)
-    key = (job.program, texts, direction, schedule, policy.measure, hub, graph.directed, dtypes)
+    key = (*kernel_key(job), direction, schedule, policy.measure, hub, graph.directed, dtypes)
     if key not in _plans:
         _plans[key] = _make_plan(job, direction, schedule, policy, hub, key)
     return _plans[key]

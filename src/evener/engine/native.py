@@ -19,7 +19,7 @@ from evener.device.team import most_threads, run_together
 from evener.engine.check_functors import (
     check_functors,
     compile_kernel,
-    texts_of,
+    kernel_key,
     told_as_mistakes,
     total_dtype,
 )
@@ -102,7 +102,7 @@ def _worker(text: str, key: Any, names: Any) -> Compiled:
 
 
 class _Names:
-    """The names of a kernel, equal by the program they come from."""
+    """The names of a kernel, no part of what it is found by: its key must tell them apart."""
 
     def __init__(self, value: dict[str, Any]):
         self.value = value
@@ -123,8 +123,8 @@ def _plan(job: Job, direction: str) -> _Plan:
         kernel.names[f"neutral_of_{number}"] = dtype.type(
             0 if stage.combine_is_functor else neutral(stage.combine, dtype)
         )
-    dtypes = tuple(str(kernel.names[f"neutral_of_{n}"].dtype) for n in range(len(kernel.gathers)))
-    key = (job.program, texts_of(d), dtypes)
+    totals = tuple(kernel.names[f"neutral_of_{n}"].dtype for n in range(len(kernel.gathers)))
+    key = (*kernel_key(job), totals)
     worker = _worker(kernel.text, key, _Names(kernel.names))
     return _Plan(worker, kernel, pulls(d, direction))
 

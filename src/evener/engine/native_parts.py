@@ -17,7 +17,7 @@ from evener.device.team import most_threads, run_teams
 from evener.engine.check_functors import (
     check_functors,
     compile_kernel,
-    texts_of,
+    kernel_key,
     told_as_mistakes,
     total_dtype,
 )
@@ -165,9 +165,8 @@ class _Run:
             if self.d.fields[name].replicated:
                 job.fields[name] = np.asarray(field)  # all parts may work on this one
         self.kernel = self._lower(direction)
-        totals = tuple(str(dtype) for dtype in self._total_dtypes())
-        texts = texts_of(self.d)
-        key = (job.program, texts, policy.measure, hub is not None, totals, self._is_single)
+        totals = tuple(self._total_dtypes())
+        key = (*kernel_key(job), policy.measure, hub is not None, totals, self._is_single)
         self.worker = _worker(self.kernel.text, key, _Names(self.kernel.names))
         # New memory costs more than many runs: what the last one worked in serves again, unless
         # it failed or another run has it now.

@@ -25,7 +25,7 @@ from evener.device.team import run_together
 from evener.engine.check_functors import (
     check_functors,
     compile_kernel,
-    texts_of,
+    kernel_key,
     told_as_mistakes,
     total_dtype,
 )
@@ -203,7 +203,7 @@ class CompiledPart(Part):
                 0 if gathered.combine_is_functor else neutral(gathered.combine, dtype)
             )
             totals.append(dtype)
-        key = (self.job.program, texts_of(d), "stage", *map(str, totals))
+        key = (*kernel_key(self.job), "stage", *totals)
         return _worker(kernel.text, key, _Names(kernel.names)), totals
 
 

@@ -60,6 +60,10 @@ class _Declared:
         if self.name == "?":
             self.name = name
 
+    def __repr__(self) -> str:
+        told = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
+        return f"{type(self).__name__}({told})"
+
 
 class Field(_Declared):
     """One value for each vertex.
