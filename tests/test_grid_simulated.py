@@ -6,15 +6,18 @@ visible after it, the instructions themselves, and the speed.
 
 import numpy as np
 import pytest
+from numpy import int64
 
 import evener as ev
 from evener.algorithms.betweenness import Betweenness
-from evener.device import warp
+from evener.device import atomic, warp
 from evener.engine import gpu
 from evener.engine.interpret import interpret
 from evener.engine.job import set_up
 from evener.operators.grid.advance import SLACK
 from evener.operators.schedules import SCHEDULES
+from evener.programs import Field, Program, Vertex, functor
+from evener.programs.stages import advance, backwards, filter, repeat
 from grid_simulator import THREADS, UNCOVERED, Block, simulate
 from shared_programs import (
     Around,
@@ -198,6 +201,37 @@ def test_queues_that_are_nearly_full(more, monkeypatch):
     assert room < graph.num_edges / 2
     monkeypatch.setattr(gpu, "_queue_length", lambda *_: max(graph.num_vertices, room))
     assert_simulated(Spread, graph)
+
+
+@pytest.mark.parametrize("besides", [0, 300, gpu.TWICE_BESIDES])
+def test_vertices_that_are_emitted_from_duplicates(besides, monkeypatch):
+    """More of them than there are arcs: small frontiers are not culled."""
+    monkeypatch.setattr(gpu, "TWICE_BESIDES", besides)
+    assert_simulated(Spread, between_layers(5))
+    assert_simulated(Recalled, between_layers(5))
+
+
+class Recalled(Program):
+    """Records duplicates, which filters of a replay then hand on."""
+
+    level = Field(int64, fill=-1, merge="max")
+
+    @functor
+    def spread(src, dst, edge, s):
+        atomic.max(s.level, dst, s.superstep)
+        return s.superstep < 4
+
+    @functor
+    def stay(v, s):
+        return True
+
+    def start(self, source: Vertex):
+        return [source]
+
+    loop = (
+        repeat(advance(spread, idempotent=True), record=True),
+        backwards(filter(stay), filter(stay)),
+    )
 
 
 def test_the_list_of_what_is_not_covered():
