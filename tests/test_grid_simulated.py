@@ -17,7 +17,7 @@ from evener.engine.job import set_up
 from evener.operators.grid.advance import SLACK
 from evener.operators.schedules import SCHEDULES
 from evener.programs import Field, Program, Vertex, functor
-from evener.programs.stages import advance, backwards, filter, repeat
+from evener.programs.stages import advance, backwards, filter, nearest, repeat
 from grid_simulator import THREADS, UNCOVERED, Block, simulate
 from shared_programs import (
     Around,
@@ -232,6 +232,34 @@ class Recalled(Program):
         repeat(advance(spread, idempotent=True), record=True),
         backwards(filter(stay), filter(stay)),
     )
+
+
+class ThenNearest(Program):
+    """Hands a frontier with duplicates on to `nearest`."""
+
+    distance = Field(int64, fill=99, merge="min")
+
+    @functor
+    def reach(src, dst, edge, s):
+        atomic.min(s.distance, dst, 1)
+        return True
+
+    @functor
+    def relax(src, dst, edge, s):
+        offer = s.distance[src] + 1
+        return atomic.min(s.distance, dst, offer) > offer
+
+    def start(self, source: Vertex):
+        return [source]
+
+    loop = (
+        repeat(advance(reach), max_supersteps=2),
+        repeat(advance(relax), order=nearest(distance, 1)),
+    )
+
+
+def test_nearest_after_duplicates():
+    assert_simulated(ThenNearest, between_layers(5))
 
 
 def test_the_list_of_what_is_not_covered():

@@ -98,20 +98,29 @@ def done(team, sink, held):
 
 @compiled(allocates=False)
 def fill_pile(team, current, shared, far, in_far):
-    """Begin with the frontier as the far pile; returns the team for the next stage."""
+    """Begin with the frontier as the far pile; returns the team for the next stage.
+
+    A vertex may be twice in the frontier, and the pile has room for each of them once.
+    """
     to_queue(team, current)
-    size = current.info[SIZE]
-    i = team.thread
-    while i < size:
-        v = member(current, i)
-        far[np.uint64(i)] = v
-        in_far[np.uint64(v)] = 1
-        i += team.threads
     if team.thread == 0:
-        shared[PILE] = size
+        shared[PILE] = 0
         shared[PILE + APART] = 0
         shared[NEAREST] = NONE
         shared[NEAREST + APART] = NONE
+    barrier(team.sync)
+    size = current.info[SIZE]
+    held = np.int64(0)
+    base = team.rank * 32
+    while base < size:
+        i = base + team.lane
+        v, joins = far.dtype.type(0), False
+        if i < size:
+            v = member(current, i)
+            joins = atomic.exchange(in_far, np.uint64(v), np.uint32(1)) == 0
+        held = append(team, held, 1, far, shared, PILE, joins, v)
+        base += team.threads
+    flush(team, held, 1, far, shared, PILE)
     team = begin(team)
     barrier(team.sync)
     return team
