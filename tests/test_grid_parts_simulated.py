@@ -11,7 +11,15 @@ from evener.engine.interpret import interpret
 from evener.engine.job import set_up
 from evener.errors import DeviceError
 from grid_parts_simulator import simulate_parts
-from shared_programs import Around, Echoes, Outwards, parameters_for, programs_to_simulate
+from shared_programs import (
+    SETTLED,
+    Around,
+    Echoes,
+    Outwards,
+    TwiceNearest,
+    parameters_for,
+    programs_to_simulate,
+)
 from test_cuda_compile import CASES
 from test_grid_simulated import GRAPHS, suits
 from test_interpret import (
@@ -100,6 +108,10 @@ def test_loops(program):
 @pytest.mark.parametrize("options", [{"limit": 2}, {"limit": 0}, {"horizon": 9.0}], ids=str)
 def test_ordered_loops_with_bounds(options):
     check(Bounded, GRAPHS["rmat"], 2, more=options)
+
+
+def test_nearest_twice():
+    check(TwiceNearest, SETTLED, 2)
 
 
 def test_blocks_are_divided():

@@ -20,11 +20,13 @@ from evener.programs import Field, Program, Vertex, functor
 from evener.programs.stages import advance, backwards, filter, nearest, repeat
 from grid_simulator import THREADS, UNCOVERED, Block, simulate
 from shared_programs import (
+    SETTLED,
     Around,
     Closing,
     Neighbours,
     Outwards,
     Spread,
+    TwiceNearest,
     assert_visited_whole,
     between_layers,
     parameters_for,
@@ -260,6 +262,10 @@ class ThenNearest(Program):
 
 def test_nearest_after_duplicates():
     assert_simulated(ThenNearest, between_layers(5))
+
+
+def test_nearest_twice():
+    assert_simulated(TwiceNearest, SETTLED)
 
 
 def test_the_list_of_what_is_not_covered():

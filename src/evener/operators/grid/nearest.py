@@ -127,6 +127,15 @@ def fill_pile(team, current, shared, far, in_far):
 
 
 @compiled(allocates=False)
+def leave_pile(team, far, size, in_far):
+    """Let what is left in the pile when a loop ends, all of it settled, into that of the next."""
+    i = team.thread
+    while i < size:
+        in_far[np.uint64(far[np.uint64(i)])] = 0
+        i += team.threads
+
+
+@compiled(allocates=False)
 def nearest(
     team, visit, out, f, where, s, field, inverse, current, following, infos, made, marks, stamp,
     shared, far, farther, in_far, pieces,
@@ -150,6 +159,7 @@ def nearest(
         barrier(team.sync)
         bucket = shared[NEAREST + which]
         if bucket == NONE:
+            leave_pile(team, far, size, in_far)
             break
         made += 1
         following = fresh(team, following, infos, made)

@@ -25,6 +25,7 @@ from evener.operators.grid.nearest import (
     SPARSE,
     Sorted,
     fill_pile,
+    leave_pile,
     nearest_bucket,
     split,
 )
@@ -116,6 +117,7 @@ def nearest_apart(
         stopped = why_stop(world, turn) != 0
         turn = 1 - turn
         if bucket == NONE or stopped:
+            leave_pile(team, far, size, in_far)
             break
         made += 1
         following = fresh(team, following, infos, made)
