@@ -206,6 +206,31 @@ SETTLED = ev.Graph.from_edges(
 )  # fmt: skip
 
 
+class NearestFrom(Program):
+    """Distances in the order of `nearest` from a source that has some already."""
+
+    distance = Field(float64, fill=np.inf, merge="min")
+
+    @functor
+    def relax(src, dst, edge, s):
+        offer = s.distance[src] + s.weight[edge]
+        return atomic.min(s.distance, dst, offer) > offer
+
+    def start(self, source: Vertex, has: float):
+        self.distance[source] = has
+        return [source]
+
+    loop = repeat(advance(relax), order=nearest(distance, 2))
+
+
+class BucketsFrom(NearestFrom):
+    """The same with a superstep for each bucket."""
+
+    loop = repeat(
+        advance(NearestFrom.relax), order=nearest(NearestFrom.distance, 2), max_supersteps=99
+    )
+
+
 class Functions(Program):
     """NumPy's functions of numbers, of every dtype."""
 

@@ -15,6 +15,7 @@ from shared_programs import (
     SETTLED,
     Around,
     Echoes,
+    NearestFrom,
     Outwards,
     TwiceNearest,
     parameters_for,
@@ -112,6 +113,10 @@ def test_ordered_loops_with_bounds(options):
 
 def test_nearest_twice():
     check(TwiceNearest, SETTLED, 2)
+
+
+def test_nearest_from_a_negative_value():
+    check(NearestFrom, GRAPHS["grid"], 2, more={"has": -2.5})
 
 
 def test_blocks_are_divided():

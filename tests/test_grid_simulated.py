@@ -22,7 +22,9 @@ from grid_simulator import THREADS, UNCOVERED, Block, simulate
 from shared_programs import (
     SETTLED,
     Around,
+    BucketsFrom,
     Closing,
+    NearestFrom,
     Neighbours,
     Outwards,
     Spread,
@@ -266,6 +268,12 @@ def test_nearest_after_duplicates():
 
 def test_nearest_twice():
     assert_simulated(TwiceNearest, SETTLED)
+
+
+@pytest.mark.parametrize("has", [-2.5, -np.inf, np.nan])
+@pytest.mark.parametrize("program", [NearestFrom, BucketsFrom], ids=lambda p: p.__name__)
+def test_nearest_from_odd_values(program, has):
+    assert_simulated(program, GRAPHS["grid"], has=has)
 
 
 def test_the_list_of_what_is_not_covered():

@@ -86,9 +86,12 @@ def has_room(pool, arcs):
 @compiled(allocates=False)
 def bucket_of(value, inverse):
     """The bucket of a value."""
-    # Values beyond the last bucket share it: the order suffers there, not the result.
+    # Values beyond the last bucket, and those that are no number, share it; negative ones share the
+    # first: the order suffers there, not the result.
     scaled = value * inverse
-    return np.uint64(np.int64(scaled)) if scaled < MAX_BUCKETS else np.uint64(MAX_BUCKETS - 1)
+    if scaled < MAX_BUCKETS:
+        return np.uint64(np.int64(max(scaled, 0.0)))
+    return np.uint64(MAX_BUCKETS - 1)
 
 
 @compiled(allocates=False)

@@ -34,7 +34,7 @@ SHARED_WORDS = 64
 APART = 16
 
 NONE = np.int64(1) << np.int64(62)
-LAST = np.int64(1) << np.int64(52)  # values beyond share this bucket
+LAST = np.int64(1) << np.int64(52)  # values beyond share this bucket, negative ones the first
 
 SPARSE = 8  # edges a vertex: with so many times more, frontiers are large so much earlier
 
@@ -63,7 +63,7 @@ class Sorted(NamedTuple):
 def bucket_of(value, inverse):
     """The bucket of a value."""
     scaled = np.float64(value) * inverse
-    return np.int64(scaled) if scaled < LAST else LAST
+    return np.int64(max(scaled, 0.0)) if scaled < LAST else LAST
 
 
 @compiled(allocates=False)
