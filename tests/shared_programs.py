@@ -223,6 +223,10 @@ class NearestFrom(Program):
     loop = repeat(advance(relax), order=nearest(distance, 2))
 
 
+# From the last bucket a distance falls back into the first.
+FALLING = ev.Graph.from_edges([0, 0, 2, 1], [1, 2, 1, 3], np.array([1, 10, -9.5, 1]))
+
+
 class BucketsFrom(NearestFrom):
     """The same with a superstep for each bucket."""
 

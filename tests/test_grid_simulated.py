@@ -20,6 +20,7 @@ from evener.programs import Field, Program, Vertex, functor
 from evener.programs.stages import advance, backwards, filter, nearest, repeat
 from grid_simulator import THREADS, UNCOVERED, Block, simulate
 from shared_programs import (
+    FALLING,
     SETTLED,
     Around,
     BucketsFrom,
@@ -274,6 +275,10 @@ def test_nearest_twice():
 @pytest.mark.parametrize("program", [NearestFrom, BucketsFrom], ids=lambda p: p.__name__)
 def test_nearest_from_odd_values(program, has):
     assert_simulated(program, GRAPHS["grid"], has=has)
+
+
+def test_values_that_fall_into_earlier_buckets():
+    assert_simulated(NearestFrom, FALLING, has=0.0)
 
 
 def test_the_list_of_what_is_not_covered():

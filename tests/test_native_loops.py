@@ -19,7 +19,7 @@ from evener.programs.stages import (
     reduce,
     repeat,
 )
-from shared_programs import SETTLED, BucketsFrom, NearestFrom, TwiceNearest
+from shared_programs import FALLING, SETTLED, BucketsFrom, NearestFrom, TwiceNearest
 from test_native import GRAPHS, assert_same
 
 DEVICES = ["cpu:1", "cpu:2", "cpu:3"]
@@ -218,6 +218,13 @@ def test_nearest_from_odd_values(program, has, device):
     if np.isfinite(has):
         from_zero = run(program, graph, source=0, has=0.0, device="cpu").distance
         np.testing.assert_allclose(found.distance, from_zero + has)
+
+
+@pytest.mark.parametrize("device", SETS)
+@pytest.mark.parametrize("program", [NearestFrom, BucketsFrom], ids=lambda p: p.__name__)
+def test_values_that_fall_into_earlier_buckets(program, device):
+    found = run(program, FALLING, source=0, has=0.0, device=device)
+    assert found.distance.tolist() == [0, 0.5, 10, 1.5]
 
 
 @pytest.mark.parametrize("device", SETS)

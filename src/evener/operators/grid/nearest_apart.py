@@ -1,7 +1,7 @@
 """`nearest` on the parts of a graph, each a grid: all parts work on the nearest bucket of all.
 
 After each round emitted ghosts go to their owners, which put those that changed into their near
-queue or far pile. As all are in the same bucket, nothing that arrives belongs into an earlier one.
+queue or far pile. As all are in the same bucket, what belongs into an earlier one is near too.
 """
 
 from __future__ import annotations
