@@ -109,7 +109,8 @@ def remember_edges(team, current, kept, recorded, trace):
 @compiled(allocates=False)
 def _ask_for_room(team, kept, recorded, size, trace):
     if team.thread == 0:
-        trace[NEEDED] = kept.bounds[recorded] + size
+        # So long a record has room for the ends of its supersteps too, however short they are.
+        trace[NEEDED] = max(kept.bounds[recorded] + size, recorded + 2)
         trace[RECORDED] = recorded
     return np.int64(-1)
 
