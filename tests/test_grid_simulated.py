@@ -188,6 +188,41 @@ def test_kernels_that_return_for_more_room(program):
     assert len(launches) > 1
 
 
+class Answering(Program):
+    """Goes back over its frontiers, pushed while few arcs leave them."""
+
+    level = Field(int64, fill=-1, merge="max")
+    answered = Field(int64, fill=-1, merge="max")
+
+    @functor
+    def reach(src, dst, edge, s):
+        return atomic.max(s.level, dst, 0) < 0
+
+    @functor
+    def is_silent(dst, s):
+        return s.answered[dst] < 0
+
+    @functor
+    def answer(src, dst, edge, s):
+        return atomic.max(s.answered, dst, 0) < 0
+
+    def start(self, source: Vertex):
+        self.level[source] = 0
+        return [source]
+
+    loop = (repeat(advance(reach), record=True), backwards(advance(answer, where=is_silent)))
+
+
+def test_directions_of_replays():
+    """They are those of the CPU: the arcs of earlier replays do not count."""
+    graph = ev.generate.path(40)
+    want = ev.run(Answering, graph, device="cpu", source=0).trace
+    have = simulate(Answering, graph, "auto", "auto", source=0).make_trace()
+    directions = [row["direction"] for row in want]
+    assert len(set(directions)) == 2
+    assert [row["direction"] for row in have[: len(want)]] == directions
+
+
 @pytest.mark.parametrize("schedule", [name for name in SCHEDULES if ":" not in name])
 def test_schedules_of_edges(schedule):
     assert_simulated(OverEdges, SMALL["rmat"], schedule)
