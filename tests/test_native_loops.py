@@ -230,7 +230,9 @@ def test_values_that_fall_into_earlier_buckets(program, device):
 @pytest.mark.parametrize("device", SETS)
 def test_nearest_twice(device):
     expected = run(TwiceNearest, SETTLED, source=0, device="python")
-    assert_same(run(TwiceNearest, SETTLED, source=0, device=device), expected, ["first", "distance"])
+    assert_same(
+        run(TwiceNearest, SETTLED, source=0, device=device), expected, ["first", "distance"]
+    )
 
 
 class Nested(Program):

@@ -141,7 +141,7 @@ def count(pool, bucket):
 
 @compiled(allocates=False)
 def first_bucket(pool):
-    """The nearest bucket that holds something: an earlier one than before, if values fell so far."""
+    """The nearest bucket that holds something: an earlier one, if values fell that far."""
     bucket = pool.top[LOWEST]
     while bucket <= pool.top[HIGHEST] and pool.heads[bucket] == _U0:
         bucket += _U1
