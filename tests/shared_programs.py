@@ -12,7 +12,16 @@ import evener as ev
 from evener.device import atomic
 from evener.programs import WEIGHT, Field, Param, Program, Scalar, Vertex, functor
 from evener.programs.gas import GasProgram
-from evener.programs.stages import advance, backwards, compute, edges, filter, reduce, repeat
+from evener.programs.stages import (
+    advance,
+    backwards,
+    compute,
+    edges,
+    filter,
+    nearest,
+    reduce,
+    repeat,
+)
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 NAMES = [
@@ -166,6 +175,73 @@ def between_layers(width, layers=3):
         src.append(np.repeat(here + np.arange(width), width))
         dst.append(np.tile(there + np.arange(width), width))
     return ev.Graph.from_edges(np.concatenate(src), np.concatenate(dst))
+
+
+class TwiceNearest(Program):
+    """Distances from a vertex and then from vertex 4, each in the order of `nearest`."""
+
+    distance = Field(float64, fill=np.inf, merge="min")
+    first = Field(float64, fill=np.inf)
+
+    @functor
+    def relax(src, dst, edge, s):
+        offer = s.distance[src] + s.weight[edge]
+        return atomic.min(s.distance, dst, offer) > offer
+
+    @functor
+    def restart(v, s):
+        s.first[v] = s.distance[v]
+        s.distance[v] = 0.0 if s.id[v] == 4 else np.inf
+
+    @functor
+    def is_next(v, s):
+        return s.id[v] == 4
+
+    def start(self, source: Vertex):
+        self.distance[source] = 0
+        return [source]
+
+    loop = (
+        repeat(advance(relax), order=nearest(distance, 1)),
+        compute(restart, over="all"),
+        filter(is_next, over="all"),
+        repeat(advance(relax), order=nearest(distance, 1)),
+    )
+
+
+# Vertex 2 is emitted far, and then nearer: when the first loop ends it is settled.
+SETTLED = ev.Graph.from_edges(
+    [0, 0, 1, 2, 4], [1, 2, 2, 3, 2], np.array([1.2, 2.5, 0.3, 0.2, 2.5])
+)  # fmt: skip
+
+
+class NearestFrom(Program):
+    """Distances in the order of `nearest` from a source that has some already."""
+
+    distance = Field(float64, fill=np.inf, merge="min")
+
+    @functor
+    def relax(src, dst, edge, s):
+        offer = s.distance[src] + s.weight[edge]
+        return atomic.min(s.distance, dst, offer) > offer
+
+    def start(self, source: Vertex, has: float):
+        self.distance[source] = has
+        return [source]
+
+    loop = repeat(advance(relax), order=nearest(distance, 2))
+
+
+# From the last bucket a distance falls back into the first.
+FALLING = ev.Graph.from_edges([0, 0, 2, 1], [1, 2, 1, 3], np.array([1, 10, -9.5, 1]))
+
+
+class BucketsFrom(NearestFrom):
+    """The same with a superstep for each bucket."""
+
+    loop = repeat(
+        advance(NearestFrom.relax), order=nearest(NearestFrom.distance, 2), max_supersteps=99
+    )
 
 
 class Functions(Program):

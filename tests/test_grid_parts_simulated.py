@@ -12,10 +12,13 @@ from evener.engine.job import set_up
 from evener.errors import DeviceError
 from grid_parts_simulator import simulate_parts
 from shared_programs import (
+    SETTLED,
     Around,
     Echoes,
     Extremes,
+    NearestFrom,
     Outwards,
+    TwiceNearest,
     assert_extremes,
     parameters_for,
     programs_to_simulate,
@@ -108,6 +111,14 @@ def test_loops(program):
 @pytest.mark.parametrize("options", [{"limit": 2}, {"limit": 0}, {"horizon": 9.0}], ids=str)
 def test_ordered_loops_with_bounds(options):
     check(Bounded, GRAPHS["rmat"], 2, more=options)
+
+
+def test_nearest_twice():
+    check(TwiceNearest, SETTLED, 2)
+
+
+def test_nearest_from_a_negative_value():
+    check(NearestFrom, GRAPHS["grid"], 2, more={"has": -2.5})
 
 
 def test_blocks_are_divided():

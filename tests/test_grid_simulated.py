@@ -6,23 +6,31 @@ visible after it, the instructions themselves, and the speed.
 
 import numpy as np
 import pytest
+from numpy import int64
 
 import evener as ev
 from evener.algorithms.betweenness import Betweenness
-from evener.device import warp
+from evener.device import atomic, warp
 from evener.engine import gpu
 from evener.engine.interpret import interpret
 from evener.engine.job import set_up
 from evener.operators.grid.advance import SLACK
 from evener.operators.schedules import SCHEDULES
+from evener.programs import Field, Program, Vertex, functor
+from evener.programs.stages import advance, backwards, filter, nearest, repeat
 from grid_simulator import THREADS, UNCOVERED, Block, simulate
 from shared_programs import (
+    FALLING,
+    SETTLED,
     Around,
+    BucketsFrom,
     Closing,
     Extremes,
+    NearestFrom,
     Neighbours,
     Outwards,
     Spread,
+    TwiceNearest,
     assert_extremes,
     assert_visited_whole,
     between_layers,
@@ -182,6 +190,41 @@ def test_kernels_that_return_for_more_room(program):
     assert len(launches) > 1
 
 
+class Answering(Program):
+    """Goes back over its frontiers, pushed while few arcs leave them."""
+
+    level = Field(int64, fill=-1, merge="max")
+    answered = Field(int64, fill=-1, merge="max")
+
+    @functor
+    def reach(src, dst, edge, s):
+        return atomic.max(s.level, dst, 0) < 0
+
+    @functor
+    def is_silent(dst, s):
+        return s.answered[dst] < 0
+
+    @functor
+    def answer(src, dst, edge, s):
+        return atomic.max(s.answered, dst, 0) < 0
+
+    def start(self, source: Vertex):
+        self.level[source] = 0
+        return [source]
+
+    loop = (repeat(advance(reach), record=True), backwards(advance(answer, where=is_silent)))
+
+
+def test_directions_of_replays():
+    """They are those of the CPU: the arcs of earlier replays do not count."""
+    graph = ev.generate.path(40)
+    want = ev.run(Answering, graph, device="cpu", source=0).trace
+    have = simulate(Answering, graph, "auto", "auto", source=0).make_trace()
+    directions = [row["direction"] for row in want]
+    assert len(set(directions)) == 2
+    assert [row["direction"] for row in have[: len(want)]] == directions
+
+
 @pytest.mark.parametrize("schedule", [name for name in SCHEDULES if ":" not in name])
 def test_schedules_of_edges(schedule):
     assert_simulated(OverEdges, SMALL["rmat"], schedule)
@@ -200,6 +243,79 @@ def test_queues_that_are_nearly_full(more, monkeypatch):
     assert room < graph.num_edges / 2
     monkeypatch.setattr(gpu, "_queue_length", lambda *_: max(graph.num_vertices, room))
     assert_simulated(Spread, graph)
+
+
+@pytest.mark.parametrize("besides", [0, 300, gpu.TWICE_BESIDES])
+def test_vertices_that_are_emitted_from_duplicates(besides, monkeypatch):
+    """More of them than there are arcs: small frontiers are not culled."""
+    monkeypatch.setattr(gpu, "TWICE_BESIDES", besides)
+    assert_simulated(Spread, between_layers(5))
+    assert_simulated(Recalled, between_layers(5))
+
+
+class Recalled(Program):
+    """Records duplicates, which filters of a replay then hand on."""
+
+    level = Field(int64, fill=-1, merge="max")
+
+    @functor
+    def spread(src, dst, edge, s):
+        atomic.max(s.level, dst, s.superstep)
+        return s.superstep < 4
+
+    @functor
+    def stay(v, s):
+        return True
+
+    def start(self, source: Vertex):
+        return [source]
+
+    loop = (
+        repeat(advance(spread, idempotent=True), record=True),
+        backwards(filter(stay), filter(stay)),
+    )
+
+
+class ThenNearest(Program):
+    """Hands a frontier with duplicates on to `nearest`."""
+
+    distance = Field(int64, fill=99, merge="min")
+
+    @functor
+    def reach(src, dst, edge, s):
+        atomic.min(s.distance, dst, 1)
+        return True
+
+    @functor
+    def relax(src, dst, edge, s):
+        offer = s.distance[src] + 1
+        return atomic.min(s.distance, dst, offer) > offer
+
+    def start(self, source: Vertex):
+        return [source]
+
+    loop = (
+        repeat(advance(reach), max_supersteps=2),
+        repeat(advance(relax), order=nearest(distance, 1)),
+    )
+
+
+def test_nearest_after_duplicates():
+    assert_simulated(ThenNearest, between_layers(5))
+
+
+def test_nearest_twice():
+    assert_simulated(TwiceNearest, SETTLED)
+
+
+@pytest.mark.parametrize("has", [-2.5, -np.inf, np.nan])
+@pytest.mark.parametrize("program", [NearestFrom, BucketsFrom], ids=lambda p: p.__name__)
+def test_nearest_from_odd_values(program, has):
+    assert_simulated(program, GRAPHS["grid"], has=has)
+
+
+def test_values_that_fall_into_earlier_buckets():
+    assert_simulated(NearestFrom, FALLING, has=0.0)
 
 
 def test_the_list_of_what_is_not_covered():

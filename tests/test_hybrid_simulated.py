@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import evener as ev
+import grid_parts_simulator
 from evener.algorithms.betweenness import Betweenness
 from evener.algorithms.bfs import BFS
 from evener.algorithms.connected_components import Components
@@ -16,8 +17,10 @@ from evener.algorithms.sssp import SSSP, TargetSSSP
 from evener.algorithms.sswp import SSWP
 from evener.engine.interpret import interpret
 from evener.engine.job import set_up
+from evener.engine.lower_grid import SIGNATURE
 from evener.engine.preallocate import RecordIsFull
-from grid_parts_simulator import simulate_hybrid
+from evener.operators.grid.record import NEEDED
+from grid_parts_simulator import Simulation, simulate_hybrid
 from shared_programs import Around, Echoes, Repeats, parameters_for
 from test_cuda_compile import CASES
 from test_grid_simulated import GRAPHS, suits
@@ -141,3 +144,19 @@ def test_a_record_of_a_gpu_that_is_full_stops_all():
         simulate_hybrid(Repeats, graph, ["cpu", "cuda"], room=graph.num_vertices, times=5)
     job = simulate_hybrid(Repeats, graph, ["cpu", "cuda"], room=5 * graph.num_vertices, times=5)
     assert job.fields["visits"].tolist() == [5] * graph.num_vertices
+
+
+def test_a_record_that_is_full_of_empty_supersteps_asks_for_more(monkeypatch):
+    """If it asked for nothing, the cpu would be taken for the one that is full."""
+    given = []
+
+    class Watched(Simulation):
+        def __init__(self, kernel, arguments):
+            given.extend(arguments)
+            super().__init__(kernel, arguments)
+
+    monkeypatch.setattr(grid_parts_simulator, "Simulation", Watched)
+    graph = ev.generate.path(40)  # it takes 20 supersteps to the half of the GPU
+    with pytest.raises(RecordIsFull):
+        simulate_hybrid(Betweenness, graph, SETS[0], "contiguous", room=11, sources=[0])
+    assert given[0][SIGNATURE.index("trace")][NEEDED] == 12

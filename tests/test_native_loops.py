@@ -19,6 +19,7 @@ from evener.programs.stages import (
     reduce,
     repeat,
 )
+from shared_programs import FALLING, SETTLED, BucketsFrom, NearestFrom, TwiceNearest
 from test_native import GRAPHS, assert_same
 
 DEVICES = ["cpu:1", "cpu:2", "cpu:3"]
@@ -201,6 +202,37 @@ def test_ordered_loops_of_any_width(delta, device):
         expected = run(Bounded, graph, source=0, device="python")
         found = run(Bounded, graph, source=0, delta=delta, device=device)
         assert_same(found, expected, ["distance"])
+
+
+SETS = [*DEVICES, "cpu:1+cpu:2", "python+python"]
+
+
+@pytest.mark.parametrize("device", SETS)
+@pytest.mark.parametrize("has", [-2.5, -1e30, -np.inf, np.nan])
+@pytest.mark.parametrize("program", [NearestFrom, BucketsFrom], ids=lambda p: p.__name__)
+def test_nearest_from_odd_values(program, has, device):
+    graph = ev.generate.grid(6, 6, weights=(1, 9), seed=2)
+    expected = run(program, graph, source=0, has=has, device="python")
+    found = run(program, graph, source=0, has=has, device=device)
+    assert_same(found, expected, ["distance"])
+    if np.isfinite(has):
+        from_zero = run(program, graph, source=0, has=0.0, device="cpu").distance
+        np.testing.assert_allclose(found.distance, from_zero + has)
+
+
+@pytest.mark.parametrize("device", SETS)
+@pytest.mark.parametrize("program", [NearestFrom, BucketsFrom], ids=lambda p: p.__name__)
+def test_values_that_fall_into_earlier_buckets(program, device):
+    found = run(program, FALLING, source=0, has=0.0, device=device)
+    assert found.distance.tolist() == [0, 0.5, 10, 1.5]
+
+
+@pytest.mark.parametrize("device", SETS)
+def test_nearest_twice(device):
+    expected = run(TwiceNearest, SETTLED, source=0, device="python")
+    assert_same(
+        run(TwiceNearest, SETTLED, source=0, device=device), expected, ["first", "distance"]
+    )
 
 
 class Nested(Program):

@@ -1,4 +1,4 @@
-"""Which exchanges the stages of a program need on compiled parts, and the small functions in them.
+"""Which exchanges the stages of a program need on compiled parts.
 
 `evener.engine.partitioned_exchange` derives from the access sets what is broadcast before a stage
 and reduced after it. Here it is made cheap without changing what comes out:

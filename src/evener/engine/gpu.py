@@ -321,14 +321,14 @@ def _bytes_of_run(job: Job, plan: _Plan, room: int) -> int:
     n, m, width = graph.num_vertices, graph.num_edges, graph._indices.dtype.itemsize
     needed = sum(array.nbytes for array in job.fields.values())
     needed += (
-        2 * width * _queue_length(plan, n, m)
+        (2 + plan.replays) * width * _queue_length(plan, n)
         + 4 * n
         + n // 2
         + sum(t.itemsize * n for t, s in zip(plan.dtypes, plan.stored, strict=True) if s)
     )
     needed += _pieces(plan, m) * 8 * (PIECE_WORDS + len(plan.dtypes))
     needed += sum(job.fields[name].nbytes for name in plan.copied)
-    needed += plan.ordered * n * (2 * width + 4) + plan.replays * (room * (width + 8) + n * width)
+    needed += plan.ordered * n * (2 * width + 4) + plan.replays * room * (width + 8)
     needed += plan.orders * n * (2 * width + 8)
     if plan.edges:
         edge = graph._indptr.dtype.itemsize
@@ -364,11 +364,11 @@ def _arguments(
     words = (n + 31) // 32 if has_bits else 1
     pieces = _pieces(plan, m)
     sums = merge_path.scratch_words(n, MAX_WARPS) if plan.sums else 0
-    entries = _queue_length(plan, n, m)
+    entries = _queue_length(plan, n)
     # Given, one after the other.
     infos, queue = scratch(10 * INFO_WORDS, np.int64), scratch(entries, ids)
     far = n if plan.ordered else 1
-    kept, recorded = (n, room) if plan.replays else (1, 1)
+    kept, recorded = (entries, room) if plan.replays else (1, 1)
     replayed_edges = recorded if plan.edges and plan.replays else 0
     sync = room_for.told(SYNC_WORDS, np.uint32)
     works = cleared(TURNS * WORK_WORDS, np.int64)
@@ -424,9 +424,9 @@ def _arguments(
     return arguments, at
 
 
-def _queue_length(plan: _Plan, n: int, m: int) -> int:
+def _queue_length(plan: _Plan, n: int) -> int:
     """Entries of a queue."""
-    return max(n, min(m, n + n // TWICE + TWICE_BESIDES)) if plan.twice else n
+    return n + n // TWICE + TWICE_BESIDES if plan.twice else n
 
 
 def _first_room(job: Job, plan: _Plan, limit: int | None = None) -> int:

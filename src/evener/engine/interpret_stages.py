@@ -271,8 +271,11 @@ def reduce(part: Part, stage: Reduce, frontier: Frontier) -> Outcome:
 
 
 def bucket(value: Any, delta: Any) -> float:
-    """The number of the bucket that a value falls into."""
-    return math.inf if value == math.inf else math.floor(float(value) / float(delta))
+    """The number of the bucket that a value falls into; the last for what is no number."""
+    scaled = float(value) / float(delta)
+    if math.isfinite(scaled):
+        return math.floor(scaled)
+    return -math.inf if scaled < 0 else math.inf
 
 
 def _guard(program: str, functor: Functor, returns: bool) -> Callable[..., Any]:

@@ -13,14 +13,14 @@ from evener.device.sync import barrier, claim
 from evener.operators.frontier import SIZE, WORDS, append, empty, flush, member, to_queue
 
 NOT_WAITING = np.int64(1) << np.int64(62)
-FAR = np.int64(1) << np.int64(61)  # the bucket of infinity
+FAR = np.int64(1) << np.int64(61)  # the bucket of infinity, and of what is no number
 
 
 @compiled(allocates=False)
 def bucket_of(value, delta):
     """The number of the bucket that a value falls into."""
     scaled = np.float64(value) / np.float64(delta)
-    if scaled >= np.float64(FAR):
+    if not scaled < np.float64(FAR):
         return FAR
     number = np.int64(max(scaled, -np.float64(FAR)))  # towards 0
     return number - 1 if np.float64(number) > scaled else number

@@ -172,8 +172,6 @@ def to_bits(team, frontier, num_vertices):
         while first < size:
             for i in range(first, min(first + 4 * WORDS, size)):
                 v = np.uint64(frontier.queue[np.uint64(i)])
-                # A sum sets the bit since no vertex is twice in a queue with exact culling; with
-                # inexact culling it may be, so test first and set atomically.
                 set_bit(frontier.bits, v)
             first = claim(team.sync, 4 * WORDS)
     barrier(team.sync, team.threads)

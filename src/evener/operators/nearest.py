@@ -30,7 +30,7 @@ NONE = np.int64(1) << np.int64(62)
 BUCKET, TAIL, FULL = 0, 16, 32
 SHARED_WORDS = 40
 
-USED, FREE, HIGHEST = np.uint64(0), np.uint64(1), np.uint64(2)  # of Pool.top
+USED, FREE, HIGHEST, LOWEST = (np.uint64(word) for word in range(4))  # of Pool.top
 TOP_WORDS = 8
 
 _U0, _U1, _CHUNK = np.uint64(0), np.uint64(1), np.uint64(CHUNK)
@@ -44,7 +44,7 @@ class Pool(NamedTuple):
     before: np.ndarray  # the chunk below it in its bucket, or among the free ones
     filled: np.ndarray
     heads: np.ndarray  # top chunk of each bucket
-    top: np.ndarray  # chunks ever used, the first free one, highest bucket
+    top: np.ndarray  # chunks ever used, the first free one, highest bucket; none is below lowest
 
 
 @compiled(allocates=False)
@@ -63,6 +63,7 @@ def put(pool, bucket, v):
         pool.filled[chunk] = _U0
         pool.heads[bucket] = chunk
         pool.top[HIGHEST] = max(pool.top[HIGHEST], bucket)
+        pool.top[LOWEST] = min(pool.top[LOWEST], bucket)
     at = pool.filled[chunk]
     pool.vertices[chunk * _CHUNK + at] = v
     pool.filled[chunk] = at + _U1
@@ -86,9 +87,12 @@ def has_room(pool, arcs):
 @compiled(allocates=False)
 def bucket_of(value, inverse):
     """The bucket of a value."""
-    # Values beyond the last bucket share it: the order suffers there, not the result.
+    # Values beyond the last bucket, and those that are no number, share it; negative ones share the
+    # first: the order suffers there, not the result.
     scaled = value * inverse
-    return np.uint64(np.int64(scaled)) if scaled < MAX_BUCKETS else np.uint64(MAX_BUCKETS - 1)
+    if scaled < MAX_BUCKETS:
+        return np.uint64(np.int64(max(scaled, 0.0)))
+    return np.uint64(MAX_BUCKETS - 1)
 
 
 @compiled(allocates=False)
@@ -105,7 +109,7 @@ def _advance(pool, out, f, where, s, field, inverse, current, u, shared):
     while e < stop:
         v = out.indices[e]
         if where(v, s) and f(u, v, e, s):
-            put(pool, max(bucket_of(field[v], inverse), current), v)
+            put(pool, bucket_of(field[v], inverse), v)
         e += _U1
     return calls
 
@@ -136,14 +140,13 @@ def count(pool, bucket):
 
 
 @compiled(allocates=False)
-def first_bucket(pool, start):
-    """The nearest bucket from ``start`` on that holds something."""
-    bucket = start
-    while bucket <= pool.top[HIGHEST]:
-        if pool.heads[bucket] != _U0:
-            return np.int64(bucket)
+def first_bucket(pool):
+    """The nearest bucket that holds something: an earlier one, if values fell that far."""
+    bucket = pool.top[LOWEST]
+    while bucket <= pool.top[HIGHEST] and pool.heads[bucket] == _U0:
         bucket += _U1
-    return NONE
+    pool.top[LOWEST] = bucket
+    return np.int64(bucket) if bucket <= pool.top[HIGHEST] else NONE
 
 
 @compiled(allocates=False)
@@ -168,10 +171,9 @@ def nearest(team, out, f, where, s, field, inverse, current, shared, queue, pool
         shared[BUCKET] = shared[BUCKET + 8] = NONE
         shared[TAIL] = shared[TAIL + 8] = 0
     barrier(team.sync, team.threads)
-    bucket = _U0
     while True:
         turn = 8 * (rounds & 1)
-        atomic.min(shared, BUCKET + turn, first_bucket(pool, bucket))
+        atomic.min(shared, BUCKET + turn, first_bucket(pool))
         barrier(team.sync, team.threads)
         if shared[BUCKET + turn] == NONE:
             break

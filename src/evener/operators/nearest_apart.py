@@ -1,8 +1,7 @@
 """`nearest` on the parts of a graph: all parts work on the nearest bucket of all.
 
 A part fuses what it finds in the bucket by itself; then emitted ghosts go to their owners, which
-put those that changed into buckets of their own. As all are in the same bucket, nothing that
-arrives belongs into an earlier one.
+put those that changed into buckets of their own.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ def _advance(
         v = out.indices[e]
         if where(v, s) and f(u, v, e, s):
             if v < owned:
-                put(pool, max(bucket_of(field[v], inverse), current), v)
+                put(pool, bucket_of(field[v], inverse), v)
             elif is_new(marks, v, stamp, ghost_team.threads > 1):
                 waiting = append(ghost_team, waiting, box, v)
         e += _U1
@@ -75,7 +74,7 @@ def _advance(
 
 
 @compiled(allocates=False)
-def _receive(team, world, merge, values, field, inverse, current, pool):
+def _receive(team, world, merge, values, field, inverse, pool):
     """Put the vertices that the others' ghosts change into buckets."""
     me = world.part
     for q in range(world.parts):
@@ -93,7 +92,7 @@ def _receive(team, world, merge, values, field, inverse, current, pool):
                     home = np.uint64(world.home[g])
                     if merge(values, home, np.uint64(slots + g)):
                         v = home - np.uint64(world.bases[me])
-                        put(pool, max(bucket_of(field[v], inverse), current), v)
+                        put(pool, bucket_of(field[v], inverse), v)
             if changed > 0:
                 atomic.add(world.counts, me * world.parts + q, changed)
             if world.parts > 2:
@@ -142,10 +141,9 @@ def nearest_apart(
         shared[BUCKET] = shared[BUCKET + 8] = NONE
         shared[TAIL] = shared[TAIL + 8] = 0
     barrier(team.sync, team.threads)
-    bucket = _U0
     while True:
         side = 8 * (rounds & 1)
-        atomic.min(shared, BUCKET + side, first_bucket(pool, bucket))
+        atomic.min(shared, BUCKET + side, first_bucket(pool))
         barrier(team.sync, team.threads)
         began = cycles()
         near = least(team, world, turn, shared[BUCKET + side])
@@ -192,7 +190,7 @@ def nearest_apart(
         began = cycles()
         barrier(team.sync, team.threads)
         meet(world)
-        _receive(team, world, merge, values, field, inverse, bucket, pool)
+        _receive(team, world, merge, values, field, inverse, pool)
         meet(world)
         account(team, world, False, width, False)
         talked += cycles() - began

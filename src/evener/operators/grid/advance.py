@@ -63,14 +63,13 @@ class Emitted(NamedTuple):
 
 
 @compiled(allocates=False)
-def limit_of(team, queue, num_vertices, num_arcs):
+def limit_of(team, queue, num_vertices):
     """How long a queue may be before vertices that are in it twice could fill it up.
 
     From then on each vertex is let in once at most: there is room for all of them, and for what
-    warps append until they know.
+    warps append until they know. Room for each arc would not do instead: from a vertex that is
+    twice in the frontier taken, all arcs emit twice.
     """
-    if len(queue) >= num_arcs:
-        return NEVER
     return np.int64(len(queue) - num_vertices - SLACK * team.warps)
 
 
@@ -128,7 +127,7 @@ def advance(
     else:
         to_queue(team, current)
         is_small = current.info[SIZE] <= FREE * team.warps
-        limit = limit_of(team, following.queue, num_vertices, len(out.indices))
+        limit = limit_of(team, following.queue, num_vertices)
         sink = Emitted(
             following.queue, following.info, out.indptr, marks, stamp, is_small, exact, limit
         )  # fmt: skip

@@ -34,7 +34,7 @@ SHARED_WORDS = 64
 APART = 16
 
 NONE = np.int64(1) << np.int64(62)
-LAST = np.int64(1) << np.int64(52)  # values beyond share this bucket
+LAST = np.int64(1) << np.int64(52)  # values beyond share this bucket, negative ones the first
 
 SPARSE = 8  # edges a vertex: with so many times more, frontiers are large so much earlier
 
@@ -63,7 +63,7 @@ class Sorted(NamedTuple):
 def bucket_of(value, inverse):
     """The bucket of a value."""
     scaled = np.float64(value) * inverse
-    return np.int64(scaled) if scaled < LAST else LAST
+    return np.int64(max(scaled, 0.0)) if scaled < LAST else LAST
 
 
 @compiled(allocates=False)
@@ -98,23 +98,41 @@ def done(team, sink, held):
 
 @compiled(allocates=False)
 def fill_pile(team, current, shared, far, in_far):
-    """Begin with the frontier as the far pile; returns the team for the next stage."""
+    """Begin with the frontier as the far pile; returns the team for the next stage.
+
+    A vertex may be twice in the frontier, and the pile has room for each of them once.
+    """
     to_queue(team, current)
-    size = current.info[SIZE]
-    i = team.thread
-    while i < size:
-        v = member(current, i)
-        far[np.uint64(i)] = v
-        in_far[np.uint64(v)] = 1
-        i += team.threads
     if team.thread == 0:
-        shared[PILE] = size
+        shared[PILE] = 0
         shared[PILE + APART] = 0
         shared[NEAREST] = NONE
         shared[NEAREST + APART] = NONE
+    barrier(team.sync)
+    size = current.info[SIZE]
+    held = np.int64(0)
+    base = team.rank * 32
+    while base < size:
+        i = base + team.lane
+        v, joins = far.dtype.type(0), False
+        if i < size:
+            v = member(current, i)
+            joins = atomic.exchange(in_far, np.uint64(v), np.uint32(1)) == 0
+        held = append(team, held, 1, far, shared, PILE, joins, v)
+        base += team.threads
+    flush(team, held, 1, far, shared, PILE)
     team = begin(team)
     barrier(team.sync)
     return team
+
+
+@compiled(allocates=False)
+def leave_pile(team, far, size, in_far):
+    """Let what is left in the pile when a loop ends, all of it settled, into that of the next."""
+    i = team.thread
+    while i < size:
+        in_far[np.uint64(far[np.uint64(i)])] = 0
+        i += team.threads
 
 
 @compiled(allocates=False)
@@ -141,6 +159,7 @@ def nearest(
         barrier(team.sync)
         bucket = shared[NEAREST + which]
         if bucket == NONE:
+            leave_pile(team, far, size, in_far)
             break
         made += 1
         following = fresh(team, following, infos, made)

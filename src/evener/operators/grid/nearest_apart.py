@@ -1,7 +1,7 @@
 """`nearest` on the parts of a graph, each a grid: all parts work on the nearest bucket of all.
 
 After each round emitted ghosts go to their owners, which put those that changed into their near
-queue or far pile. As all are in the same bucket, nothing that arrives belongs into an earlier one.
+queue or far pile. As all are in the same bucket, what belongs into an earlier one is near too.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from evener.operators.grid.nearest import (
     SPARSE,
     Sorted,
     fill_pile,
+    leave_pile,
     nearest_bucket,
     split,
 )
@@ -116,6 +117,7 @@ def nearest_apart(
         stopped = why_stop(world, turn) != 0
         turn = 1 - turn
         if bucket == NONE or stopped:
+            leave_pile(team, far, size, in_far)
             break
         made += 1
         following = fresh(team, following, infos, made)

@@ -19,7 +19,7 @@ from evener.device.warp import (
 )
 from evener.operators.frontier import QUEUE
 from evener.operators.grid.advance import sum_of_warp
-from evener.operators.grid.frontier import FORM, INFO_WORDS, SIZE, TURNS, member, to_queue
+from evener.operators.grid.frontier import EDGES, FORM, INFO_WORDS, SIZE, TURNS, member, to_queue
 from evener.operators.record import has_room
 
 # Words of a row of the trace. The first row is for the whole run: rows, fused supersteps; of a
@@ -109,7 +109,8 @@ def remember_edges(team, current, kept, recorded, trace):
 @compiled(allocates=False)
 def _ask_for_room(team, kept, recorded, size, trace):
     if team.thread == 0:
-        trace[NEEDED] = kept.bounds[recorded] + size
+        # So long a record has room for the ends of its supersteps too, however short they are.
+        trace[NEEDED] = max(kept.bounds[recorded] + size, recorded + 2)
         trace[RECORDED] = recorded
     return np.int64(-1)
 
@@ -170,15 +171,16 @@ def recall_edges(team, kept, superstep, current):
 
 @compiled(allocates=False)
 def prepare_replay(team, infos, kept, step):
-    """Write the size of a recorded frontier before the superstep that takes it."""
+    """Write the words of a recorded frontier before the superstep that takes it."""
     if team.thread == 0 and step >= 0:
         first = (step % TURNS) * INFO_WORDS
         infos[first + SIZE] = kept.bounds[step + 1] - kept.bounds[step]
         infos[first + FORM] = QUEUE
+        infos[first + EDGES] = 0
 
 
 @compiled(allocates=False)
 def end(trace, code):
-    """Tell the host how the kernel ended: well (0), or why not (`evener.engine.lower_grid`)."""
+    """Tell the host how the kernel ended: well (0), or why not (`evener.engine.lower_resume`)."""
     if block() == 0 and thread_of_block() == 0:
         trace[STATUS] = np.int64(code)

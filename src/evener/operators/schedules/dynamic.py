@@ -144,14 +144,19 @@ def visit(team, out, current, wanted, first, last, f, where, s, take, done, sink
 
 
 @compiled(allocates=False)
+def next_list(mask, start, degree):
+    """The lane whose list it is the turn of, the lanes after it, and the list's bounds."""
+    lane = lowest_bit(mask)
+    e = shuffle(start, lane)
+    return lane, mask & (mask - np.uint32(1)), e, e + shuffle(degree, lane)
+
+
+@compiled(allocates=False)
 def visit_wide(team, out, f, where, s, take, sink, held, u, start, degree):
     """The lists that are worth a warp each."""
     mask = ballot(degree >= WIDE)
     while mask != 0:
-        lane = lowest_bit(mask)
-        mask &= mask - np.uint32(1)
-        e = shuffle(start, lane)
-        stop = e + shuffle(degree, lane)
+        lane, mask, e, stop = next_list(mask, start, degree)
         held = run_along(team, out, f, where, s, take, sink, held, shuffle(u, lane), e, stop)
     return held
 
@@ -180,10 +185,7 @@ def _totals_of(suit_lanes: Any) -> Any:
             return total_of_few(into, f, combine, neutral, t, v, start, degree, parts)
         mask = ballot(degree >= WIDE)
         while mask != 0:
-            lane = lowest_bit(mask)
-            mask &= mask - np.uint32(1)
-            e = shuffle(start, lane)
-            stop = e + shuffle(degree, lane)
+            lane, mask, e, stop = next_list(mask, start, degree)
             found = along(team, into, f, combine, neutral, t, shuffle(v, lane), e, stop, parts)
             if team.lane == lane:
                 total = found

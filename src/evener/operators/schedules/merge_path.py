@@ -10,10 +10,11 @@ from __future__ import annotations
 import numpy as np
 
 from evener.device import compiled
-from evener.device.warp import barrier, shuffle, shuffle_xor
+from evener.device.warp import barrier, shuffle
+from evener.operators.grid.advance import sum_of_warp
 from evener.operators.grid.frontier import member
 from evener.operators.schedules import dynamic, warp_segmentation
-from evener.operators.schedules.common import look_up, size_of, step
+from evener.operators.schedules.common import look_up, owner_of, size_of, step
 
 SMALL = 16  # vertices for each warp, up to which a frontier is small
 NEVER = np.int64(1) << np.int64(62)
@@ -48,7 +49,7 @@ def visit(team, out, current, wanted, first, last, f, where, s, take, done, sink
         upto = min(stop, shuffle(end, 31))
         while k < upto:
             mine = k + team.lane
-            lane = _owner(end, mine)
+            lane = owner_of(end, mine)
             e = shuffle(offset, lane) + mine
             held = step(team, out, f, where, s, take, sink, held, mine < upto, shuffle(u, lane), e)
             k = min(k + 32, upto)
@@ -72,16 +73,6 @@ def _located(out, current, i, size, first, ends):
         if i > 0:
             offset -= ends[np.uint64(i - 1)]
     return u, offset, end
-
-
-@compiled(allocates=False)
-def _owner(end, k):
-    """The lane whose edges hold number ``k``."""
-    low = np.int64(0)
-    for power in range(4, -1, -1):
-        if shuffle(end, low + (1 << power) - 1) <= k:
-            low += 1 << power
-    return low
 
 
 @compiled(allocates=False)
@@ -111,7 +102,7 @@ def _sum_degrees(team, out, current, size, wanted, first, last, s, ends):
         _, _, degree = look_up(out, current, i, size, wanted, first, last, s)
         own += degree
         i += 32
-    total = _sum(own)
+    total = sum_of_warp(own)
     if team.lane == 0:
         ends[np.uint64(size + team.rank)] = total
     barrier(team.sync)
@@ -120,7 +111,7 @@ def _sum_degrees(team, out, current, size, wanted, first, last, s, ends):
     while rank < team.rank:
         before += ends[np.uint64(size + rank)]
         rank += 32
-    before = _sum(before)
+    before = sum_of_warp(before)
     base = begin
     while base < stop:
         i = base + team.lane
@@ -132,13 +123,6 @@ def _sum_degrees(team, out, current, size, wanted, first, last, s, ends):
         base += 32
     barrier(team.sync)
     return own
-
-
-@compiled(allocates=False)
-def _sum(value):
-    for power in range(5):
-        value += shuffle_xor(value, 1 << power)
-    return value
 
 
 @compiled(allocates=False)
