@@ -512,7 +512,11 @@ def test_a_parameter_named_like_an_option(run, tmp_path):
         (["bfs", RMAT, "--source", "0", "--top", "few"], "'few'"),
         (["bfs", RMAT, "--source", "0", "-o", "out.xlsx"], ".parquet"),
         (["bfs", RMAT, "--source", "0", "-o", "no/such/folder/x.csv"], "no folder"),
+        (["bfs", RMAT, "--source", "0", "-o", ""], "-o is empty"),
         (["bfs", RMAT, "--source", "0", "--trace", "trace"], "traces are written as"),
+        (["bfs", RMAT, "--source", "0", "--trace", ""], "--trace is empty"),
+        (["bfs", RMAT, "--source", "0", "-o", "a.json", "--trace", "./a.json"], "both name"),
+        (["bfs", RMAT, "--source", "0", "--device", ""], "no device ''"),
         (["bfs", RMAT, "--source", "0", "--directed"], "is a generator"),
         (["sssp", "rmat:scale=5", "--source", "0"], "needs weights"),
         (["sssp", RMAT, "--source", "0", "--delta", "wide"], "delta"),
@@ -543,6 +547,13 @@ def test_output_that_cannot_be_written(run, tmp_path):
     if not os.access(locked, os.W_OK):  # root may
         assert_one_error(run(*words, "-o", locked / "x.csv"), "read-only")
         assert_one_error(run(*words, "--trace", locked / "x.json"), "read-only")
+
+
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="a folder that holds no new files")
+def test_nothing_is_written_where_the_trace_cannot_be(run, tmp_path):
+    words = ["run", "bfs", "missing.evg", "--source", "0", "-o", tmp_path / "half.csv"]
+    assert_one_error(run(*words, "--trace", "/proc/x.json"), "/proc/x.json cannot be written")
+    assert os.listdir(tmp_path) == []
 
 
 def test_graphalytics_without_direction(run, tmp_path):

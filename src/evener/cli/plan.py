@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> None:
         given = "cpu" if why_not() else "cpu+cuda"
     devices = parse_devices(given)
     limits = parse_limits(arguments.memory_limit, [str(one) for one in devices])
-    partitioners = arguments.partition.split(",") if arguments.partition else None
+    partitioners = None if arguments.partition is None else arguments.partition.split(",")
     for name in partitioners or ():
         if ":" in name:
             raise EvenerError(f"partitioner {name!r}: a plan finds shares itself; name it alone.")
