@@ -241,6 +241,11 @@ def test_engine_options(facts, words):
     assert facts("bfs", "path:num_vertices=6", "--source", "1", *words)["top"][0]["depth"] == 4
 
 
+def test_a_wrong_device_in_the_environment_is_named(run, monkeypatch):
+    monkeypatch.setenv("EVENER_DEVICE", "bogus")
+    assert_one_error(run("run", "cc", RMAT), "EVENER_DEVICE is 'bogus': there is no device")
+
+
 def test_device_from_the_environment(facts, monkeypatch):
     monkeypatch.setenv("EVENER_DEVICE", "python")
     assert facts("bfs", RMAT, "--source", "0")["device"] == "python"

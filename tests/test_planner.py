@@ -405,6 +405,17 @@ def test_command(capsys):
     assert sum(row["chosen"] for row in told["placements"]) == 1
 
 
+def test_auto_is_what_the_environment_says(capsys, monkeypatch):
+    monkeypatch.setenv("EVENER_DEVICE", "python+python")
+    words = ["plan", "path:num_vertices=4", "--device", "auto", "--partition", "static", "--json"]
+    assert main(words) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [row["devices"] for row in told["placements"]] == [["python"], ["python"] * 2]
+    monkeypatch.setenv("EVENER_DEVICE", "bogus")
+    assert main(words) == 2
+    assert "EVENER_DEVICE is 'bogus': there is no device 'bogus'" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -412,6 +423,8 @@ def test_command(capsys):
         (["--device", "cpu+cpu", "--program", "bsf"], "there is no algorithm 'bsf'"),
         (["--device", "cpu+cpu", "--partition", "rand"], "there is no partitioner 'rand'"),
         (["--device", "cpu+cpu", "--partition", "high:alpha=1"], "name it alone"),
+        (["--device", "cpu+cpu", "--partition", ""], "there is no partitioner ''"),
+        (["--device", "cpu", "--partition", "high"], "--partition high needs a device set"),
         (["--device", "cpu", "--memory-limit", "much"], "is no amount of memory"),
         (
             ["--device", "cpu", "--memory-limit", "cuda=1GiB"],
