@@ -347,24 +347,25 @@ def test_device_from_the_environment(monkeypatch):
 @pytest.mark.parametrize("name", ["cuda", "cuda:1"])
 @pytest.mark.parametrize(
     ("missing", "message"),
-    [("numba_cuda", "numba-cuda is not installed; .*cu12"), ("cupy", "CuPy is not installed"),
-     (None, "No CUDA GPU: the driver is away")],
+    [(("numba_cuda",), "numba-cuda is not installed; .*cu12"),
+     (("cupy",), "CuPy is not installed; .*cu13"),
+     (("driver", "cupy", "numba_cuda"), "No CUDA GPU: the driver is away")],
+    ids=["no compiler", "no CuPy", "no driver"],
 )  # fmt: skip
 def test_a_gpu_that_cannot_be_used(monkeypatch, name, missing, message):
+    driver = "No CUDA GPU: the driver is away." if "driver" in missing else None
     find_spec = importlib.util.find_spec
     there = ("numba_cuda", "cupy")
 
     def found(module, *rest):
         if module in there:
-            return None if module == missing else module
+            return None if module in missing else module
         return find_spec(module, *rest)
 
     monkeypatch.setattr("evener.device.cuda._worked", [])
     monkeypatch.setattr("importlib.util.find_spec", found)
-    monkeypatch.setattr(
-        "evener.device.cuda.why_no_cuda", lambda: "No CUDA GPU: the driver is away."
-    )
-    with pytest.raises(DeviceError, match=message):
+    monkeypatch.setattr("evener.device.cuda.why_no_cuda", lambda: driver)
+    with pytest.raises(DeviceError, match=f"device '{name}': {message}"):
         run(Search, NAMED, source="a", device=name)
     monkeypatch.delenv("EVENER_DEVICE", raising=False)
     devices, why = choose_devices("auto")
