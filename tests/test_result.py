@@ -424,6 +424,10 @@ def test_defaults_may_be_given():
 def test_wrong_parameters():
     with pytest.raises(ProgramError, match="has no parameter 'sorce'"):
         run(Search, NAMED, sorce="a", source="a", device="python")
+    with pytest.raises(
+        ProgramError, match=r"'exchanged' \(did you mean 'exchange'\?\); it takes so"
+    ):
+        run(Search, NAMED, source="a", exchanged="all", device="python")
 
 
 def test_empty_graph():
