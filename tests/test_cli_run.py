@@ -344,6 +344,13 @@ def test_empty_graph(run):
         assert "0 vertices" in out
 
 
+def test_the_run_beside_a_set_does_not_warn_again(run, tmp_path):
+    words = ["run", "pagerank", RMAT, "--max-iterations", "2", "--device", "python+python"]
+    code, _, err = run(*words, "--trace", tmp_path / "t.json")
+    assert code == 0
+    assert err.count("did not converge") == err.count("\n") == 1
+
+
 def test_not_converged_is_a_warning(run):
     words = ["run", "pagerank", RMAT, "--max-iterations", "1", "--device", "python"]
     code, out, err = run(*words)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -187,7 +188,9 @@ def _with_one_device(
         return result.trace
     options = {name: value for name, value in given.items() if name not in _OF_SETS}
     options["device"] = devices[0].partition(":")[0]
-    return result.trace.beside(target.call(loaded.graph, **options).trace)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the run itself has said so
+        return result.trace.beside(target.call(loaded.graph, **options).trace)
 
 
 def _add_common(parser: argparse.ArgumentParser) -> None:
