@@ -13,6 +13,7 @@ import pytest
 
 import evener as ev
 from evener.engine import run as run_module
+from evener.engine.lower import NotLoweredError
 from evener.engine.result import Export, Result
 from evener.engine.run import Device, choose_devices, run
 from evener.engine.trace import MOST_ROWS, Trace
@@ -379,6 +380,19 @@ def test_auto_takes_a_gpu(monkeypatch):
     monkeypatch.setattr(run_module, "require", lambda ordinal: None)
     assert choose_devices("auto") == ([Device("cuda")], "there is a GPU")
     assert choose_devices("cuda:1")[0] == [Device("cuda", 1)]
+
+
+def test_explain_says_what_gave_way(monkeypatch):
+    def refuse(*_):
+        raise NotLoweredError("Search has something.")
+
+    monkeypatch.delenv("EVENER_DEVICE", raising=False)
+    monkeypatch.setattr(run_module, "why_not", lambda: "there is none.")
+    monkeypatch.setattr("evener.engine.native.execute", refuse)
+    told = run(Search, NAMED, source="a").explain()
+    assert "ran on python: cpu cannot run it." in told
+    assert "Search has something." in told
+    assert "fastest" not in told
 
 
 def test_auto_without_a_compiler(monkeypatch):

@@ -94,6 +94,7 @@ def run(
         vertices for each vertex. ``"auto"``: a GPU begins with what the last run on such a graph
         needed, and grows it on demand; ``False``: it begins small. A number, or ``True`` for what
         the last run needed (at first 1): memory is taken once, and a run that needs more ends.
+        The interpreter has nothing to take beforehand, and goes on.
     **parameters
         The parameters of the program and of its ``start``; vertices are given as labels.
 
@@ -163,6 +164,8 @@ def run(
     job.stats["setup_seconds"] = started - began
     before = ("partition_seconds", "compile_seconds")
     job.stats["run_seconds"] = spent - sum(job.stats.get(name, 0.0) for name in before)
+    if job.stats["device"] != "+".join(names):
+        why = f"{'+'.join(names)} cannot run it"  # the reasons that follow say why not
     place = f"{job.declaration.name} ran on {job.stats['device']}: {why}."
     return Result._of(job, [place, *reasons])
 
