@@ -130,8 +130,9 @@ def parse_preallocate(given: Any) -> Preallocation:
         return AS_NEEDED
     if isinstance(given, bool):
         return Preallocation(fixed=True) if given else Preallocation(_SMALL)
-    if isinstance(given, numbers.Real) and 0 < given < math.inf:
-        return Preallocation(float(min(given, _MOST)), fixed=True)
+    factor: Any = given if isinstance(given, numbers.Real) else -1
+    if 0 < factor < math.inf:  # compared as it is: as a float it may be too large
+        return Preallocation(float(min(factor, _MOST)), fixed=True)
     raise EvenerError(
         f"preallocate is {given!r}; it must be 'auto', True, False, or a number above 0: recorded "
         "vertices for each vertex of the graph."
