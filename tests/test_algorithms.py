@@ -701,3 +701,23 @@ def test_a_circle_of_parents_is_found():
     assert result.parent.tolist() == [-1, 0, 1]
     with pytest.raises(AssertionError, match="circle"):
         verify(sssp, level, spoilt(result, "parent", 1, 2), 0)
+
+
+# ---- parameters that there are not ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["scale", "copies", "scale_of_sources"])
+def test_parameters_of_the_program_are_not_those_of_the_function(name):
+    message = rf"betweenness has no parameter '{name}'.*it takes sources, normalized, seed, and "
+    with pytest.raises(ev.ProgramError, match=message) as caught:
+        ev.betweenness(ev.generate.path(4), sources=2, device="python", **{name: 2})
+    assert str(caught.value).count("scale") == str(caught.value).count(name) * ("scale" in name)
+
+
+@pytest.mark.parametrize("name", ev.algorithms.__all__)
+def test_misspelt_options_are_named_with_those_that_there_are(name):
+    graph = ev.generate.path(4, weights=(1, 9))
+    needed = {"bfs": [0], "sssp": [0], "sswp": [0], "circuit": [{0: 1.0}], "heat": [{0: 1.0}]}
+    message = rf"{name} has no parameter 'devise' \(did you mean 'device'\?\).*memory_limit"
+    with pytest.raises(ev.ProgramError, match=message):
+        getattr(ev, name)(graph, *needed.get(name, []), devise="cpu")

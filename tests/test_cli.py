@@ -536,6 +536,36 @@ def test_signals_stop_long_work(tmp_path, number):
     assert list(tmp_path.iterdir()) == []
 
 
+SLOWLY = """
+import signal, sys
+
+class Interrupts:
+    # Ctrl-C comes while some module of the package is looked for
+    def find_spec(self, name, *_):
+        if name == {name!r}:
+            signal.raise_signal(signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupts())
+sys.argv = ["/usr/bin/evener", "devices"]
+from evener.cli import main
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize("name", ["evener.device", "numpy", "evener.versions", "evener.cli.parser"])
+def test_an_interrupt_while_the_command_starts(name):
+    script = SLOWLY.format(name=name)
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout) == (130, "")
+    assert ended.stderr == "evener: interrupted.\n"
+
+
+def test_importing_the_package_leaves_interrupts_alone():
+    script = SLOWLY.format(name="evener.versions").replace("/usr/bin/evener", "own.py")
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert "KeyboardInterrupt" in ended.stderr
+
+
 def test_an_interrupt_lost_in_a_callback_is_sent_again(run, broken, monkeypatch):
     import ctypes
 

@@ -241,6 +241,11 @@ def test_engine_options(facts, words):
     assert facts("bfs", "path:num_vertices=6", "--source", "1", *words)["top"][0]["depth"] == 4
 
 
+def test_a_wrong_device_in_the_environment_is_named(run, monkeypatch):
+    monkeypatch.setenv("EVENER_DEVICE", "bogus")
+    assert_one_error(run("run", "cc", RMAT), "EVENER_DEVICE is 'bogus': there is no device")
+
+
 def test_device_from_the_environment(facts, monkeypatch):
     monkeypatch.setenv("EVENER_DEVICE", "python")
     assert facts("bfs", RMAT, "--source", "0")["device"] == "python"
@@ -337,6 +342,13 @@ def test_empty_graph(run):
         code, out, err = run("run", "pagerank", "path:num_vertices=0", "--device", device)
         assert (code, err) == (0, "")
         assert "0 vertices" in out
+
+
+def test_the_run_beside_a_set_does_not_warn_again(run, tmp_path):
+    words = ["run", "pagerank", RMAT, "--max-iterations", "2", "--device", "python+python"]
+    code, _, err = run(*words, "--trace", tmp_path / "t.json")
+    assert code == 0
+    assert err.count("did not converge") == err.count("\n") == 1
 
 
 def test_not_converged_is_a_warning(run):
@@ -512,7 +524,11 @@ def test_a_parameter_named_like_an_option(run, tmp_path):
         (["bfs", RMAT, "--source", "0", "--top", "few"], "'few'"),
         (["bfs", RMAT, "--source", "0", "-o", "out.xlsx"], ".parquet"),
         (["bfs", RMAT, "--source", "0", "-o", "no/such/folder/x.csv"], "no folder"),
+        (["bfs", RMAT, "--source", "0", "-o", ""], "-o is empty"),
         (["bfs", RMAT, "--source", "0", "--trace", "trace"], "traces are written as"),
+        (["bfs", RMAT, "--source", "0", "--trace", ""], "--trace is empty"),
+        (["bfs", RMAT, "--source", "0", "-o", "a.json", "--trace", "./a.json"], "both name"),
+        (["bfs", RMAT, "--source", "0", "--device", ""], "no device ''"),
         (["bfs", RMAT, "--source", "0", "--directed"], "is a generator"),
         (["sssp", "rmat:scale=5", "--source", "0"], "needs weights"),
         (["sssp", RMAT, "--source", "0", "--delta", "wide"], "delta"),
@@ -543,6 +559,13 @@ def test_output_that_cannot_be_written(run, tmp_path):
     if not os.access(locked, os.W_OK):  # root may
         assert_one_error(run(*words, "-o", locked / "x.csv"), "read-only")
         assert_one_error(run(*words, "--trace", locked / "x.json"), "read-only")
+
+
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="a folder that holds no new files")
+def test_nothing_is_written_where_the_trace_cannot_be(run, tmp_path):
+    words = ["run", "bfs", "missing.evg", "--source", "0", "-o", tmp_path / "half.csv"]
+    assert_one_error(run(*words, "--trace", "/proc/x.json"), "/proc/x.json cannot be written")
+    assert os.listdir(tmp_path) == []
 
 
 def test_graphalytics_without_direction(run, tmp_path):

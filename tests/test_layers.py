@@ -22,7 +22,7 @@ LAYERS = [
     "device", "graph", "operators", "programs", "engine", "algorithms", "interop", "report", "bench",
 ]  # fmt: skip
 TOP = ["cli", "__init__", "__main__"]
-ROOT = ["errors", "progress", "versions"]  # these may be imported from everywhere
+ROOT = ["errors", "progress", "starting", "versions"]  # these may be imported from everywhere
 RANK = {name: rank for rank, name in enumerate(LAYERS)} | dict.fromkeys(TOP, len(LAYERS))
 BESIDE = {"interop", "report"}  # neither imports the other
 

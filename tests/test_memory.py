@@ -45,6 +45,9 @@ def test_amounts():
     assert parse_bytes("4GiB") == parse_bytes("4 gib") == parse_bytes(4 << 30) == 4 << 30
     assert parse_bytes("0.5kB") == 500
     assert parse_bytes(np.int64(7)) == 7
+    assert parse_bytes("9007199254740993") == 2**53 + 1  # not through a float
+    for huge in ("9" * 330, "9" * 330 + ".5TiB", 10**400):  # no limit that could be reached
+        assert parse_bytes(huge) == 1 << 62
     for wrong in ("4 apples", "", "GiB", "-1", -1, 1.5, None, True):
         with pytest.raises(EvenerError, match="is no amount of memory; write it as 4GiB"):
             parse_bytes(wrong)

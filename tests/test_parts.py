@@ -235,6 +235,13 @@ def test_threads_of_a_set():
         ev.bfs(small(), 1, device="cpu:3000+python")
 
 
+def test_too_many_parts_of_one_thread_each():
+    with pytest.raises(DeviceError, match=r"can: name fewer\.$"):
+        ev.bfs(small(), 1, device="+".join(["cpu:1"] * 3000))
+    with pytest.raises(DeviceError, match="name fewer, or 'cpu:1' for each"):
+        ev.bfs(small(), 1, device="+".join(["cpu:2"] * 1500))
+
+
 # ---- policies and what is told --------------------------------------------------------------
 
 

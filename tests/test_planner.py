@@ -125,6 +125,35 @@ def test_the_least_share_leaves_the_others_what_fits(kron, name):
     assert tighter.alpha > free.alpha + 0.05
 
 
+class Slow(Given):
+    """A second device that is far slower than its threads say, so that the first should have all."""
+
+    def costs(self, workload, names, like, rates):
+        return Costs((1e-9, 1e-7), (0.0, 0.0), (0.0, 0.0), 0.0, 0.0)
+
+
+@pytest.mark.parametrize("name", BY_VERTEX)
+def test_the_first_cpu_has_no_more_than_it_has_memory_for(kron, name):
+    limits = [int(0.76 * estimate_memory(BFS.declaration, kron)[0])] * 2
+    one = plan(
+        kron, TWO, SEARCH, partitioners=[name], limits=limits, calibration=Slow(cpu=1e6)
+    )[-1]  # fmt: skip
+    assert one.fits
+    assert one.alpha_min - 0.05 <= one.alpha < 0.8
+    free = plan(kron, TWO, SEARCH, partitioners=[name], calibration=Slow(cpu=1e6))[-1]
+    assert free.alpha > one.alpha + 0.1
+
+
+def test_to_look_for_the_largest_share_divides_the_graph_few_times(kron):
+    limits = [int(0.76 * estimate_memory(BFS.declaration, kron)[0])] * 2
+    model = Model(kron, TWO, SEARCH, limits, Slow(cpu=1e6))
+    assert model.divided("high").fits
+    assert len(model._measured) <= 2 * 6 + 6
+    roomy = Model(kron, TWO, SEARCH, [GIB, GIB], Slow(cpu=1e6))
+    roomy.divided("high")
+    assert len(roomy._measured) <= 3
+
+
 def test_low_leaves_room_for_more_edges_on_the_other_device(kron):
     # High-degree vertices bring many edges and little state: TOTEM, section 7.
     limits = [GIB, estimate_memory(BFS.declaration, kron)[0] // 2]
@@ -140,6 +169,17 @@ def test_what_fits_nowhere_is_refused_with_numbers(kron):
     )
     assert not any(one.fits for one in found)
     with pytest.raises(MemoryBudgetError, match=r"fits on no placement; .* on cpu:1 with 1000 B"):
+        choose(found)
+
+
+def test_the_placement_that_lacks_least_is_named(kron):
+    # All of it on a device that has next to nothing is less in sum, but farther from fitting.
+    limits = [1000, int(0.9 * estimate_memory(BFS.declaration, kron)[0])]
+    devices = [Device("cpu", 1), Device("cpu", 2)]
+    found = plan(
+        kron, devices, SEARCH, partitioners=["random"], limits=limits, calibration=Given(cpu=1e6)
+    )
+    with pytest.raises(MemoryBudgetError, match=r"the nearest needs [^,]* on cpu:2 with"):
         choose(found)
 
 
@@ -349,6 +389,20 @@ def test_rates_are_measured_once_and_kept(own_cache):
     assert Calibration().link("cpu", "cpu") == Calibration().link("cpu", "python") > 0
 
 
+def test_rates_are_those_of_the_same_weights(own_cache):
+    shortest = Workload("sssp", lambda graph, source, **where: ev.sssp(graph, source, **where))
+    weighted = ev.generate.path(20, weights=(1, 9))
+    assert Calibration().rate(shortest, "python", weighted) > 0
+    with pytest.raises(ev.GraphError, match="needs weights"):
+        Calibration().rate(shortest, "python", ev.generate.path(20))
+    asked = len(Calibration()._known)
+    floats = ev.Graph(
+        weighted._indptr, weighted._indices, weighted._weights.astype(np.float32), directed=False
+    )
+    Calibration().rate(shortest, "python", floats)
+    assert len(Calibration()._known) > asked
+
+
 def test_rates_that_were_damaged_on_disk_are_measured_again(own_cache):
     Calibration().link("cpu", "cpu")
     (kept,) = own_cache.glob("rates-*.json")
@@ -380,6 +434,7 @@ def test_traffic_is_counted():
 def test_small_graphs_are_planned(graph, own_cache):
     found = plan(graph, [Device("python")] * 3, SEARCH, partitioners=BY_VERTEX)
     assert all(one.fits and one.seconds >= 0 for one in found)
+    assert found[0].seconds > 0  # a run takes time where there is nothing to do
 
 
 # ---- the command ----------------------------------------------------------------------------
@@ -407,6 +462,17 @@ def test_command(capsys):
     assert sum(row["chosen"] for row in told["placements"]) == 1
 
 
+def test_auto_is_what_the_environment_says(capsys, monkeypatch):
+    monkeypatch.setenv("EVENER_DEVICE", "python+python")
+    words = ["plan", "path:num_vertices=4", "--device", "auto", "--partition", "static", "--json"]
+    assert main(words) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [row["devices"] for row in told["placements"]] == [["python"], ["python"] * 2]
+    monkeypatch.setenv("EVENER_DEVICE", "bogus")
+    assert main(words) == 2
+    assert "EVENER_DEVICE is 'bogus': there is no device 'bogus'" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -414,6 +480,8 @@ def test_command(capsys):
         (["--device", "cpu+cpu", "--program", "bsf"], "there is no algorithm 'bsf'"),
         (["--device", "cpu+cpu", "--partition", "rand"], "there is no partitioner 'rand'"),
         (["--device", "cpu+cpu", "--partition", "high:alpha=1"], "name it alone"),
+        (["--device", "cpu+cpu", "--partition", ""], "there is no partitioner ''"),
+        (["--device", "cpu", "--partition", "high"], "--partition high needs a device set"),
         (["--device", "cpu", "--memory-limit", "much"], "is no amount of memory"),
         (
             ["--device", "cpu", "--memory-limit", "cuda=1GiB"],

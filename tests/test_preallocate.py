@@ -122,6 +122,20 @@ def test_what_parts_of_a_gpu_may_record():
     assert most_recorded_on(job, plan, parts, [0]) is None  # limits of others are theirs
 
 
+@pytest.mark.parametrize("device", ["cpu:2", "cpu:1+cpu:1"])
+@pytest.mark.parametrize("given", [1e10, 1e18, 1e308, 10**400])
+def test_more_than_there_is_memory_for_is_refused_with_numbers(device, given):
+    message = r"preallocate asks for .*[GTP]iB .*, but only .*iB of memory are free"
+    with pytest.raises(MemoryBudgetError, match=message):
+        run(Repeats, GRAPH, device=device, times=1, preallocate=given)
+
+
+@pytest.mark.parametrize("device", ["cpu:2", "cpu:1+cpu:1"])
+def test_a_huge_limit_is_none(device):
+    result = run(Repeats, GRAPH, device=device, times=1, memory_limit=10**400)
+    assert result.visits.sum() > 0
+
+
 def test_an_empty_graph():
     empty = ev.Graph.from_edges([], [])
     for device in DEVICES:

@@ -13,6 +13,7 @@ import pytest
 
 import evener as ev
 from evener.engine import run as run_module
+from evener.engine.lower import NotLoweredError
 from evener.engine.result import Export, Result
 from evener.engine.run import Device, choose_devices, run
 from evener.engine.trace import MOST_ROWS, Trace
@@ -347,24 +348,25 @@ def test_device_from_the_environment(monkeypatch):
 @pytest.mark.parametrize("name", ["cuda", "cuda:1"])
 @pytest.mark.parametrize(
     ("missing", "message"),
-    [("numba_cuda", "numba-cuda is not installed; .*cu12"), ("cupy", "CuPy is not installed"),
-     (None, "No CUDA GPU: the driver is away")],
+    [(("numba_cuda",), "numba-cuda is not installed; .*cu12"),
+     (("cupy",), "CuPy is not installed; .*cu13"),
+     (("driver", "cupy", "numba_cuda"), "No CUDA GPU: the driver is away")],
+    ids=["no compiler", "no CuPy", "no driver"],
 )  # fmt: skip
 def test_a_gpu_that_cannot_be_used(monkeypatch, name, missing, message):
+    driver = "No CUDA GPU: the driver is away." if "driver" in missing else None
     find_spec = importlib.util.find_spec
     there = ("numba_cuda", "cupy")
 
     def found(module, *rest):
         if module in there:
-            return None if module == missing else module
+            return None if module in missing else module
         return find_spec(module, *rest)
 
     monkeypatch.setattr("evener.device.cuda._worked", [])
     monkeypatch.setattr("importlib.util.find_spec", found)
-    monkeypatch.setattr(
-        "evener.device.cuda.why_no_cuda", lambda: "No CUDA GPU: the driver is away."
-    )
-    with pytest.raises(DeviceError, match=message):
+    monkeypatch.setattr("evener.device.cuda.why_no_cuda", lambda: driver)
+    with pytest.raises(DeviceError, match=f"device '{name}': {message}"):
         run(Search, NAMED, source="a", device=name)
     monkeypatch.delenv("EVENER_DEVICE", raising=False)
     devices, why = choose_devices("auto")
@@ -378,6 +380,19 @@ def test_auto_takes_a_gpu(monkeypatch):
     monkeypatch.setattr(run_module, "require", lambda ordinal: None)
     assert choose_devices("auto") == ([Device("cuda")], "there is a GPU")
     assert choose_devices("cuda:1")[0] == [Device("cuda", 1)]
+
+
+def test_explain_says_what_gave_way(monkeypatch):
+    def refuse(*_):
+        raise NotLoweredError("Search has something.")
+
+    monkeypatch.delenv("EVENER_DEVICE", raising=False)
+    monkeypatch.setattr(run_module, "why_not", lambda: "there is none.")
+    monkeypatch.setattr("evener.engine.native.execute", refuse)
+    told = run(Search, NAMED, source="a").explain()
+    assert "ran on python: cpu cannot run it." in told
+    assert "Search has something." in told
+    assert "fastest" not in told
 
 
 def test_auto_without_a_compiler(monkeypatch):
@@ -423,6 +438,10 @@ def test_defaults_may_be_given():
 def test_wrong_parameters():
     with pytest.raises(ProgramError, match="has no parameter 'sorce'"):
         run(Search, NAMED, sorce="a", source="a", device="python")
+    with pytest.raises(
+        ProgramError, match=r"'exchanged' \(did you mean 'exchange'\?\); it takes so"
+    ):
+        run(Search, NAMED, source="a", exchanged="all", device="python")
 
 
 def test_empty_graph():

@@ -9,6 +9,9 @@
 import sys
 from typing import Any
 
+from evener import starting  # noqa: F401 (the first, so that it hears Ctrl-C)
+
+# isort: split
 from evener import algorithms
 from evener.device import atomic
 from evener.engine.run import run

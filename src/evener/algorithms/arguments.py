@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import operator
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from evener.errors import GraphError
 from evener.graph.csr import Graph, require_graph
+from evener.programs.mistakes import no_parameter
+from evener.programs.program import RUN_OPTIONS
 
 # What callers may hand over, in the words of the signatures. To Python they are anything; the
 # command line makes its options of them (`evener.cli.options`).
 Label = Any  # one vertex
 SomeLabels = Any  # a vertex, or several
 VertexValues = Any  # a number for all vertices, a mapping of labels to numbers, or an array
+
+
+def require_options(algorithm: Callable[..., Any], options: Mapping[str, Any]) -> None:
+    """Refuse what is no option of `evener.run`: parameters of the program are set here alone."""
+    for name in options:
+        if name not in RUN_OPTIONS:
+            taken = inspect.signature(algorithm).parameters
+            own = [one for one in taken if one not in ("graph", "device", "options")]
+            raise no_parameter(algorithm.__name__, name, own, RUN_OPTIONS)
 
 
 class Spread(NamedTuple):
@@ -97,7 +109,7 @@ def number(value: Any, name: str, low: float, high: float = math.inf) -> float:
     """A number within bounds, both included."""
     try:
         found = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise GraphError(f"{name} is {value!r}; it must be a number.") from None
     if not low <= found <= high:
         bounds = f"at least {low:g}" if math.isinf(high) else f"from {low:g} to {high:g}"

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy import float64, int32, int64
 
-from evener.algorithms.arguments import SomeLabels, whole
+from evener.algorithms.arguments import SomeLabels, require_options, whole
 from evener.algorithms.outcome import only
 from evener.device import atomic
 from evener.engine.run import run
@@ -224,6 +224,7 @@ def betweenness(
     >>> betweenness(ev.generate.path(4), normalized=False, device="python").score.tolist()
     [0.0, 2.0, 2.0, 0.0]
     """
+    require_options(betweenness, options)
     require_graph(graph)
     chosen = _choose(graph, sources, seed)
     general, of_sources = _scales(graph, None if sources is None else len(chosen), normalized)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy import int32, int64
 
-from evener.algorithms.arguments import Label, SomeLabels, one_vertex, whole
+from evener.algorithms.arguments import Label, SomeLabels, one_vertex, require_options, whole
 from evener.algorithms.outcome import only
 from evener.device import atomic
 from evener.engine.run import run
@@ -119,6 +119,7 @@ def bfs(
     >>> bfs(g, 0, device="python").depth.tolist()
     [0, 1, 2, 2, -1]
     """
+    require_options(bfs, options)
     require_graph(graph)
     if target is None and cutoff is None:
         return run(BFS, graph, source=source, device=device, **options)

@@ -27,6 +27,7 @@ from evener.algorithms.arguments import (
     VertexValues,
     number,
     positive_spread,
+    require_options,
     sums_of_in_weights,
     values_of_vertices,
     whole,
@@ -128,6 +129,7 @@ def circuit(
     >>> circuit(g, {0: 0.0, 2: 8.0}, device="python").potential.tolist()
     [0.0, 6.0, 8.0]
     """
+    require_options(circuit, options)
     positive_spread(graph, "circuit", finite=True)
     if not isinstance(fixed, Mapping):
         raise GraphError(f"fixed is {fixed!r}; it must be a dict of labels and potentials.")

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy import int64
 
+from evener.algorithms.arguments import require_options
 from evener.algorithms.outcome import only
 from evener.device import atomic
 from evener.engine.lazy import Counting
@@ -142,6 +143,7 @@ def connected_components(graph: Graph, *, device: str = "auto", **options: Any) 
     >>> r.component.tolist(), r.count
     ([0, 1, 1, 3, 3], 3)
     """
+    require_options(connected_components, options)
     require_graph(graph)
     program = DirectedComponents if graph.directed else Components
     result = run(program, graph, device=device, **options)

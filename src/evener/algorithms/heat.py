@@ -26,6 +26,7 @@ from evener.algorithms.arguments import (
     VertexValues,
     number,
     positive_spread,
+    require_options,
     sums_of_in_weights,
     values_of_vertices,
     whole,
@@ -122,6 +123,7 @@ def heat(
     >>> heat(g, {0: 9.0}, device="python").temperature.round(3).tolist()
     [3.0, 3.0, 3.0]
     """
+    require_options(heat, options)
     positive_spread(graph, "heat", finite=True)
     largest = float(sums_of_in_weights(graph).max(initial=0))
     length = 0.5 / max(largest, 1e-300) if step == "auto" else number(step, "step", 0)

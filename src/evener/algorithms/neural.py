@@ -25,6 +25,7 @@ from numpy import bool_, float64, int64
 from evener.algorithms.arguments import (
     VertexValues,
     number,
+    require_options,
     spread_of_weights,
     values_of_vertices,
     whole,
@@ -120,6 +121,7 @@ def neural(
     >>> neural(g, device="python").activation.round(3).tolist()
     [1.0, 0.462, -0.728]
     """
+    require_options(neural, options)
     spread_of_weights(graph, "neural", finite=True)
     limit = whole(max_iterations, "max_iterations")
     start = values_of_vertices(graph, initial, "initial", 0.0)

@@ -26,6 +26,7 @@ from evener.algorithms.arguments import (
     VertexValues,
     number,
     positive_spread,
+    require_options,
     values_of_vertices,
     whole,
 )
@@ -281,6 +282,7 @@ def pagerank(
     >>> pagerank(g, device="python").rank.round(3).tolist()
     [0.464, 0.05, 0.486]
     """
+    require_options(pagerank, options)
     require_graph(graph)
     parameters: dict[str, Any] = {
         "damping": number(damping, "damping", 0, 1),

@@ -26,7 +26,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy import float64, int32, int64
 
-from evener.algorithms.arguments import Label, SomeLabels, number, one_vertex, positive_spread
+from evener.algorithms.arguments import (
+    Label,
+    SomeLabels,
+    number,
+    one_vertex,
+    positive_spread,
+    require_options,
+)
 from evener.algorithms.outcome import only
 from evener.device import atomic
 from evener.engine.run import choose_devices, run
@@ -219,6 +226,7 @@ def sssp(
     >>> sssp(g, 0, device="python").distance.tolist()
     [0.0, 3.0, 7.0, inf]
     """
+    require_options(sssp, options)
     spread = positive_spread(graph, "sssp")
     assert graph.weights is not None
     width = bucket_width(graph, device) if delta == "auto" else number(delta, "delta", 0)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy import float64
 
-from evener.algorithms.arguments import SomeLabels, positive_spread
+from evener.algorithms.arguments import SomeLabels, positive_spread, require_options
 from evener.device import atomic
 from evener.engine.run import run
 from evener.graph.csr import Graph
@@ -73,6 +73,7 @@ def sswp(graph: Graph, source: SomeLabels, *, device: str = "auto", **options: A
     >>> sswp(g, 0, device="python").width.tolist()
     [inf, 9.0, 4.0, 0.0]
     """
+    require_options(sswp, options)
     positive_spread(graph, "sswp")
     return run(SSWP, graph, source=source, device=device, **options)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +21,9 @@ from evener.bench.findings import Finding, components, depths, near_top
 from evener.errors import EvenerError, GraphError
 from evener.graph import files, generate
 from evener.graph.csr import Graph
+from evener.graph.files.source import Source
 from evener.graph.generate.common import seed_of
+from evener.graph.generate.spec import read_spec
 from evener.graph.generate.weights import weight_range, weighted
 
 ITERATIONS = 20  # of PageRank
@@ -184,6 +187,26 @@ def spec_of(name: str, seed: int) -> str:
     return f"{kind}:scale={size},edge_factor={factor or 16},seed={seed}"
 
 
+def check_graph(name: str, seed: int) -> None:
+    """Refuse a name that stands for no graph, before any work is done for others.
+
+    Examples
+    --------
+    >>> from evener.bench.cases import check_graph
+    >>> check_graph("nosuch", 1)
+    Traceback (most recent call last):
+    evener.graph.files.source.MissingFileError: nosuch does not exist.
+    """
+    spec = spec_of(name, seed)
+    if _is_generator(spec):
+        read_spec(spec)
+        return
+    path = Path(spec).expanduser()
+    # Graphalytics files may be named by what their names begin with.
+    if files.format_of(path) != "graphalytics" or path.suffix.lower() in (".e", ".v"):
+        Source(path)
+
+
 def make_graph(name: str, seed: int) -> Graph:
     """The graph of a name, a generator or a file; with weights, and labels equal to indices.
 
@@ -194,15 +217,16 @@ def make_graph(name: str, seed: int) -> Graph:
     np.True_
     """
     spec = spec_of(name, seed)
-    if spec.partition(":")[0].strip() in generate.KINDS:
-        graph = generate.from_spec(spec)
-    else:
-        graph = files.load(spec)
+    graph = generate.from_spec(spec) if _is_generator(spec) else files.load(spec)
     if graph.num_edges == 0:
         raise GraphError(f"{name} has no edges; there is nothing to measure.")
     if graph.weights is None:
         return weighted(graph, weight_range(WEIGHTS), seed)
     return Graph(graph._indptr, graph._indices, graph._weights, directed=graph.directed)
+
+
+def _is_generator(spec: str) -> bool:
+    return spec.partition(":")[0].strip() in generate.KINDS
 
 
 def choose_sources(graph: Graph, count: int, seed: int) -> list[int]:

@@ -94,6 +94,15 @@ def findings(output: str, sources: Sequence[int]) -> Finding:
     return found
 
 
+def check_build(folder: Path) -> None:
+    """Refuse a folder that has not all programs of GAPBS."""
+    for program in PROGRAMS.values():
+        if not os.access(folder / program, os.X_OK):
+            raise EvenerError(
+                f"{folder} has no program {program!r}; --gapbs takes the folder of a built GAPBS."
+            )
+
+
 class Gapbs:
     """A build of GAPBS, on one graph."""
 
@@ -101,12 +110,7 @@ class Gapbs:
     budget_s: float | None = None
 
     def __init__(self, folder: Path, graph: Graph, scratch: Path, threads: int):
-        for program in PROGRAMS.values():
-            if not os.access(folder / program, os.X_OK):
-                raise EvenerError(
-                    f"{folder} has no program {program!r}; --gapbs takes the folder of a built "
-                    "GAPBS."
-                )
+        check_build(folder)
         self.folder, self.graph, self.scratch = folder, graph, scratch
         self.environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
         self._facts: dict[str, Any] = {}

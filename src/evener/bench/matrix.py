@@ -11,6 +11,7 @@ from evener import progress
 from evener.bench.cases import (
     BC_SOURCES,
     Algorithm,
+    check_graph,
     choose_sources,
     make_graph,
     reached_arcs,
@@ -18,7 +19,7 @@ from evener.bench.cases import (
 )
 from evener.bench.contenders import Contender, Evener, Skipped, Timing, Trial
 from evener.bench.findings import Finding, agree
-from evener.bench.gapbs import Gapbs
+from evener.bench.gapbs import Gapbs, check_build
 from evener.bench.harness import preamble, summary, timed
 from evener.bench.peers import PEERS, Peer, versions_of_peers
 from evener.device import num_threads
@@ -64,6 +65,10 @@ def run_matrix(options: Options, say: Callable[[str], None] = lambda line: None)
             raise EvenerError(f"{name} is {getattr(options, name)}; it must be at least 1.")
     seed_of(options.seed, low=0)  # now, not after a graph is made
     threads = [_threads_of(device) for device in options.devices]
+    for name in options.graphs:
+        check_graph(name, options.seed)
+    if options.gapbs is not None:
+        check_build(options.gapbs)
     results = preamble("algorithms", options.seed)
     if options.peers:
         results["versions"] |= versions_of_peers()

@@ -9,6 +9,7 @@ from typing import Any
 
 from evener.cli.output import print_json, print_table
 from evener.cli.parser import add_json, new_command
+from evener.cli.results import check_file
 from evener.errors import EvenerError
 
 
@@ -62,9 +63,7 @@ def run(arguments: argparse.Namespace) -> None:
     from evener.bench.matrix import Options, run_matrix
     from evener.bench.report import COLUMNS, rows_of, skips_of, totals_of
 
-    out = None if arguments.out is None else Path(arguments.out).expanduser()
-    if out is not None and not out.parent.is_dir():
-        raise EvenerError(f"{out} cannot be written: there is no folder {out.parent}.")
+    out = None if arguments.out is None else check_file(arguments.out, "-o")
     devices = [device.strip() for device in arguments.device.split(",") if device.strip()]
     if not devices:
         raise EvenerError("--device is empty; name one, such as cpu.")

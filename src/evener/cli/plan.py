@@ -29,7 +29,10 @@ def add_command(commands: Any) -> None:
     )  # fmt: skip
     parser.add_argument("graph", metavar="GRAPH", help=GRAPH_HELP)
     parser.add_argument(
-        "--device", metavar="D", required=True, help="a set such as cpu+cpu, or auto"
+        "--device",
+        metavar="D",
+        required=True,
+        help="a set such as cpu+cpu, or auto (EVENER_DEVICE if it is set)",
     )
     parser.add_argument("--program", metavar="P", default="bfs", help=f"{TARGET_HELP}; bfs if none")
     parser.add_argument(
@@ -54,14 +57,21 @@ def run(arguments: argparse.Namespace) -> None:
     from evener.engine.memory import parse_limits
     from evener.engine.partitioners import parse_partitioner
     from evener.engine.planner import as_dict, choose, plan
-    from evener.engine.run import choose_devices, parse_devices
+    from evener.engine.run import choose_devices, device_from_environment, parse_devices
 
     given = arguments.device
-    if given == "auto":
+    if given == "auto" and device_from_environment() is not None:
+        given = "+".join(map(str, choose_devices(given)[0]))
+    elif given == "auto":
         given = "cpu" if why_not() else "cpu+cuda"
     devices = parse_devices(given)
     limits = parse_limits(arguments.memory_limit, [str(one) for one in devices])
-    partitioners = arguments.partition.split(",") if arguments.partition else None
+    partitioners = None if arguments.partition is None else arguments.partition.split(",")
+    if partitioners is not None and len(devices) == 1:
+        raise EvenerError(
+            f"--partition {arguments.partition} needs a device set, such as cpu+cpu; the device is "
+            f"{given}."
+        )
     for name in partitioners or ():
         if ":" in name:
             raise EvenerError(f"partitioner {name!r}: a plan finds shares itself; name it alone.")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evener.errors import GraphError
+from evener.graph.files.target import check_target, replacing
 
 if TYPE_CHECKING:
     import polars
@@ -20,25 +21,42 @@ TABLES = (".csv", ".tsv", ".parquet", ".json", ".jsonl", ".ndjson")
 _COMPRESSED = (".gz", ".zst")
 
 
-def check_table(text: str, what: str) -> None:
-    """Refuse a file for ``what`` that cannot be written, before any work is done for it.
+def check_file(text: str, flag: str) -> Path:
+    """The file that an option names, which is refused if it cannot be written, before any work.
 
     Examples
     --------
-    >>> from evener.cli.results import check_table
-    >>> check_table("ranks.xlsx", "results")
+    >>> from evener.cli.results import check_file
+    >>> check_file("", "--trace")
     Traceback (most recent call last):
-    evener.errors.GraphError: ranks.xlsx: results are written as .csv, .tsv, .parquet, .json, ...
+    evener.errors.GraphError: --trace is empty; name a file.
     """
+    if not text:
+        raise GraphError(f"{flag} is empty; name a file.")
     path = Path(text).expanduser()
-    if _suffix(path) not in TABLES:
-        raise GraphError(f"{text}: {what} are written as {', '.join(TABLES)}; give one of these.")
     if path.is_dir():
         raise GraphError(f"{text} cannot be written: it is a folder.")
     if not path.parent.is_dir():
         raise GraphError(f"{text} cannot be written: there is no folder {path.parent}.")
     if not os.access(path.parent, os.W_OK | os.X_OK):
         raise GraphError(f"{text} cannot be written: the folder {path.parent} is read-only.")
+    check_target(path)
+    return path
+
+
+def check_table(text: str, what: str, flag: str) -> Path:
+    """As `check_file`, of a table of ``what``, whose suffix says the format.
+
+    Examples
+    --------
+    >>> from evener.cli.results import check_table
+    >>> check_table("ranks.xlsx", "results", "-o")
+    Traceback (most recent call last):
+    evener.errors.GraphError: ranks.xlsx: results are written as .csv, .tsv, .parquet, .json, ...
+    """
+    if text and _suffix(Path(text).expanduser()) not in TABLES:
+        raise GraphError(f"{text}: {what} are written as {', '.join(TABLES)}; give one of these.")
+    return check_file(text, flag)
 
 
 def write_table(frame: polars.DataFrame, text: str) -> None:
@@ -54,8 +72,6 @@ def write_table(frame: polars.DataFrame, text: str) -> None:
     >>> (tmp_path / "d.csv").read_text()
     'vertex,depth\\n3,1\\n'
     """
-    from evener.graph.files.target import replacing
-
     path = Path(text).expanduser()
     suffix, frame = _suffix(path), _plain_columns(frame)
     file: Any

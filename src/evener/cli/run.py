@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from evener.cli.output import print_fields, print_json, print_table
 from evener.cli.parser import Parser, add_direction, add_json, new_command
 from evener.cli.results import check_table, edges_traversed, highlights, write_table, write_trace
 from evener.cli.targets import TARGET_HELP, Target, find_target
+from evener.errors import EvenerError
 
 if TYPE_CHECKING:
     import polars
@@ -63,20 +65,18 @@ def run(arguments: argparse.Namespace) -> None:
     from evener.engine.run import choose_devices
 
     target = arguments.target
-    choose_devices(arguments.device or "auto")  # now, not after a long load
-    if arguments.output:
-        check_table(arguments.output, "results")
-    if arguments.trace:
-        check_table(arguments.trace, "traces")
+    choose_devices("auto" if arguments.device is None else arguments.device)
+    _check_files(arguments)  # now, not after a long load
     loaded = read_decided(arguments.graph, directed=arguments.directed, format=arguments.format)
     parameters = given_options(arguments, target.options, loaded.graph)
     engine = {name: getattr(arguments, name) for name in _ENGINE}
     given = {name: value for name, value in engine.items() if value is not None}
     result = target.call(loaded.graph, **parameters, **given)
-    if arguments.output:
-        write_table(result.to_polars(), arguments.output)
-    if arguments.trace:
+    if arguments.trace is not None:  # before anything is written: it may take another run
         result.trace = _with_one_device(result, target, loaded, {**parameters, **given})
+    if arguments.output is not None:
+        write_table(result.to_polars(), arguments.output)
+    if arguments.trace is not None:
         write_trace(result, arguments.trace)
     facts = {
         "algorithm": target.name,
@@ -93,6 +93,20 @@ def run(arguments: argparse.Namespace) -> None:
     if len(top):
         print()
         print_table(top.columns, [[show(value) for value in row] for row in top.iter_rows()])
+
+
+def _check_files(arguments: argparse.Namespace) -> None:
+    """Refuse files that cannot be written, or that are one and the same."""
+    output = trace = None
+    if arguments.output is not None:
+        output = check_table(arguments.output, "results", "-o")
+    if arguments.trace is not None:
+        trace = check_table(arguments.trace, "traces", "--trace")
+    if output is not None and trace is not None and output.resolve() == trace.resolve():
+        raise EvenerError(
+            f"-o and --trace both name {arguments.trace}, and one would replace the other; "
+            "name two files."
+        )
 
 
 def describe_run(
@@ -174,7 +188,9 @@ def _with_one_device(
         return result.trace
     options = {name: value for name, value in given.items() if name not in _OF_SETS}
     options["device"] = devices[0].partition(":")[0]
-    return result.trace.beside(target.call(loaded.graph, **options).trace)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the run itself has said so
+        return result.trace.beside(target.call(loaded.graph, **options).trace)
 
 
 def _add_common(parser: argparse.ArgumentParser) -> None:

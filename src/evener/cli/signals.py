@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
+from evener.starting import leave
+
 _AGAIN_SECONDS = 0.02
 
 
@@ -40,7 +42,7 @@ def stopping_on_signals() -> Iterator[None]:
     try:
         for name in ("SIGINT", "SIGTERM", "SIGHUP"):
             number = getattr(signal, name, None)
-            defaults = (signal.SIG_DFL, signal.default_int_handler)
+            defaults = (signal.SIG_DFL, signal.default_int_handler, leave)
             if number is not None and signal.getsignal(number) in defaults:
                 before[number] = signal.signal(number, _stop)
         sys.unraisablehook = _sending_again(hook)
@@ -48,7 +50,8 @@ def stopping_on_signals() -> Iterator[None]:
     finally:
         sys.unraisablehook = hook
         for number, handler in before.items():
-            signal.signal(number, handler)
+            # The command has said all that it has to say: nothing more while the process ends.
+            signal.signal(number, signal.SIG_DFL if handler is leave else handler)
 
 
 def _stop(number: int, _: FrameType | None) -> None:

@@ -69,10 +69,13 @@ def why_not() -> str | None:
         )
     if _worked:
         return None
+    missing = why_no_cuda()  # first: no package helps where there is no GPU
+    if missing:
+        return missing
     for package, module in (("numba-cuda", "numba_cuda"), ("CuPy", "cupy")):
         if importlib.util.find_spec(module) is None:
             return f"{package} is not installed; {EXTRA}."
-    return why_no_cuda() or _why_no_library()
+    return _why_no_library()
 
 
 @functools.cache
@@ -99,7 +102,8 @@ def require(ordinal: int | None = None) -> None:
     """Raise DeviceError unless programs can run on this GPU."""
     reason = why_not()
     if reason:
-        raise DeviceError(f"device 'cuda': {reason}")
+        name = "cuda" if ordinal is None else f"cuda:{ordinal}"
+        raise DeviceError(f"device {name!r}: {reason}")
     count = library().cuda.runtime.getDeviceCount()
     if ordinal is not None and ordinal >= count:
         raise DeviceError(f"there is no GPU {ordinal}; the driver knows {count}, from 0 on.")

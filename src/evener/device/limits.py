@@ -9,6 +9,7 @@ from pathlib import Path
 
 from evener.errors import EvenerError, MemoryBudgetError
 
+_MOST_THREADS = 1024  # beyond the cores there are: more only wait for each other
 _CGROUP = Path("/sys/fs/cgroup")
 
 
@@ -23,9 +24,14 @@ def num_cores() -> int:
     """
     chosen = os.environ.get("EVENER_THREADS")
     if chosen:
-        if not chosen.isdecimal() or int(chosen) < 1:
-            raise EvenerError(f"EVENER_THREADS is {chosen!r}; it must be a whole number from 1 up.")
-        return int(chosen)
+        most = max(_MOST_THREADS, _granted_cores())
+        digits = len(str(most))  # Python refuses to read numbers of thousands of digits
+        cores = int(chosen.lstrip("0")[: digits + 1] or 0) if chosen.isdecimal() else 0
+        if not 1 <= cores <= most:
+            raise EvenerError(
+                f"EVENER_THREADS is {chosen[:20]!r}; it must be a whole number from 1 to {most}."
+            )
+        return cores
     return _granted_cores()
 
 

@@ -48,9 +48,9 @@ class Host:
 class Gpu:
     """A GPU, and arrays of CuPy there; within a ``with`` it is the current one."""
 
-    def __init__(self, ordinal: int):
+    def __init__(self, ordinal: int | None = None):
         cuda.require(ordinal)
-        self.ordinal = ordinal
+        self.ordinal = ordinal or 0
         self.library: Any = cuda.library()
         self._within: list[Any] = []
 
@@ -102,7 +102,7 @@ def place_of(device: Any) -> Host | Gpu:
     match = re.fullmatch(r"cuda(?::([0-9]{1,9}))?", device) if isinstance(device, str) else None
     if match is None:
         raise DeviceError(f"device is {device!r}; it must be 'cpu', 'cuda' or 'cuda:N' here.")
-    return Gpu(int(match[1] or 0))
+    return Gpu(None if match[1] is None else int(match[1]))
 
 
 def ptx_of(function: Parallel, arguments: tuple[Any, ...], capability: tuple[int, int]) -> str:

@@ -171,7 +171,9 @@ class Calibration:
     def _key(self, workload: Workload, device: str, like: Graph, scale: int) -> str:
         code = _code(self.traffic(workload).declaration)
         towards = "directed" if like.directed else "undirected"
-        kind = f"{_kind(like)} {scale}×{_factor(like)} {towards}"
+        # A program that needs weights cannot be measured without, and kernels are made for a dtype.
+        weights = "unweighted" if like._weights is None else str(like._weights.dtype)
+        kind = f"{_kind(like)} {scale}×{_factor(like)} {towards} {weights}"
         return f"{workload.name} {code} on {device}: {kind}"
 
     def link(self, one: str, other: str) -> float:

@@ -17,8 +17,8 @@ from evener.engine.preallocate import AS_NEEDED, Preallocation
 from evener.errors import EvenerError, GraphError, ProgramError
 from evener.graph.csr import Graph
 from evener.programs.fields import VERTEX, WEIGHT, Field, Param
-from evener.programs.mistakes import line_of
-from evener.programs.program import Declaration, Program
+from evener.programs.mistakes import line_of, no_parameter
+from evener.programs.program import RUN_OPTIONS, Declaration, Program
 from evener.programs.stages import Repeat, walk
 
 
@@ -152,8 +152,7 @@ def _refuse_unknown(d: Declaration, parameters: dict[str, Any]) -> None:
     known = [*d.start_parameters, *d.params]
     for name in parameters:
         if name not in known:
-            takes = ", ".join(known) or "no parameters"
-            raise ProgramError(f"{d.name} has no parameter {name!r}; it takes {takes}.")
+            raise no_parameter(d.name, name, known, RUN_OPTIONS)
 
 
 def _frontier(d: Declaration, graph: Graph, returned: Any) -> np.ndarray | None:

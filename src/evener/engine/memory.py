@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ _UNITS = {"": 1, "B": 1} | {
     for power, letter in enumerate("KMGT", start=1)
     for ending, base in (("iB", 1024), ("B", 1000))
 }
+_MOST_BYTES = 1 << 62  # more than a process can address: larger limits are none
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")
 
 
@@ -120,12 +122,12 @@ def parse_bytes(given: Any) -> int:
     (4294967296, 1500, 100)
     """
     if isinstance(given, int | np.integer) and not isinstance(given, bool) and given >= 0:
-        return int(given)
+        return min(int(given), _MOST_BYTES)
     found = _SIZE.fullmatch(given.strip()) if isinstance(given, str) else None
     units = {name.lower(): size for name, size in _UNITS.items()}
     if found is None or found[2].lower() not in units:
         raise EvenerError(f"{given!r} is no amount of memory; write it as 4GiB, 500MB or in bytes.")
-    return int(float(found[1]) * units[found[2].lower()])
+    return int(min(Decimal(found[1]) * units[found[2].lower()], _MOST_BYTES))
 
 
 def parse_limits(given: Any, devices: Sequence[str]) -> list[int | None]:

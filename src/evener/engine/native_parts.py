@@ -106,9 +106,10 @@ def lists_of(job: Job, direction: str) -> dict[str, bool]:
 def require_threads(threads: list[int]) -> None:
     """Refuse more threads than can run at once."""
     if sum(threads) > most_threads():
+        advice = "name fewer" if max(threads) == 1 else "name fewer, or 'cpu:1' for each"
         raise DeviceError(
             f"{len(threads)} partitions need {sum(threads)} threads that run at once; at most "
-            f"{most_threads()} can: name fewer, or 'cpu:1' for each."
+            f"{most_threads()} can: {advice}."
         )
 
 

@@ -8,7 +8,8 @@ links are known (Gharaibeh et al., equations 1 and 2):
 
 Messages are counted after aggregation, a value for each ghost, times how often a program sends
 one. The share α of the edges on the first CPU is where all parts end together, but at least what
-the other devices have no memory for. Parts in the interpreter take turns: their times add up.
+the other devices have no memory for, and at most what it has memory for itself. Parts in the
+interpreter take turns: their times add up.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from evener.engine.run import Device
 from evener.errors import MemoryBudgetError
 from evener.graph.csr import Graph
 
-_STEPS = 6  # halvings in the search for the smallest α: to 1/64
+_STEPS = 6  # halvings in the search for the smallest and the largest α: to 1/64
 _BALANCING, _EVEN = 2, 0.05  # steps towards parts that end together, to so much
 _METIS_ARCS = 4_000_000  # METIS takes seconds from here on: only if it is asked for by name
 
@@ -123,7 +124,7 @@ def choose(placements: Sequence[Placement]) -> Placement:
     """The placement that the model finds fastest among those that fit."""
     fitting = [one for one in placements if one.fits]
     if not fitting:
-        nearest = min(placements, key=lambda one: sum(one.memory))
+        nearest = min(placements, key=_shortage)
         needs = ", ".join(
             f"{format_bytes(need)} on {name} with {format_bytes(has)}"
             for name, need, has in zip(
@@ -131,10 +132,15 @@ def choose(placements: Sequence[Placement]) -> Placement:
             )
         )
         raise MemoryBudgetError(
-            f"the graph fits on no placement; the smallest needs {needs}: use more devices or a "
+            f"the graph fits on no placement; the nearest needs {needs}: use more devices or a "
             "machine with more memory."
         )
     return min(fitting, key=lambda one: one.seconds)
+
+
+def _shortage(one: Placement) -> float:
+    """How many times its memory the device needs that lacks most."""
+    return max(need / max(1, has) for need, has in zip(one.memory, one.allowed, strict=True))
 
 
 def _affordable(graph: Graph) -> list[str]:
@@ -166,6 +172,7 @@ class Model:
         calibration: Calibration,
     ):
         self.graph, self.workload, self.calibration = graph, workload, calibration
+        self.edges = max(1, graph.num_edges)  # as rates count them: a run without any takes time
         self.devices, self.names = list(devices), [str(one) for one in devices]
         self.traffic = calibration.traffic(workload)
         self.pulls = pulls(self.traffic.declaration, "auto")
@@ -185,7 +192,7 @@ class Model:
         needed = estimate_memory(self.traffic.declaration, self.graph)
         device = self.devices[p]
         threads = device.number or num_threads() if device.kind == "cpu" else 0
-        seconds = self.graph.num_edges / self.rate(device, threads)
+        seconds = self.edges / self.rate(device, threads)
         return Placement(
             (self.names[p],), None, None, None, None, None, tuple(needed), (self.free[p],),
             seconds, 0.0,
@@ -196,7 +203,7 @@ class Model:
         declaration = self.traffic.declaration
         needed = estimate_memory(declaration, self.graph)[0] - edge_bytes(declaration, self.graph)
         name = f"{self.names[p]}{EDGES_MAPPED}"
-        seconds = self.graph.num_edges / self.calibration.rate(self.workload, name, self.graph)
+        seconds = self.edges / self.calibration.rate(self.workload, name, self.graph)
         return self.alone(p)._replace(memory=(needed,), compute_seconds=seconds, mapped=True)
 
     def divided(self, name: str, alpha: float | None = None) -> Placement:
@@ -207,7 +214,10 @@ class Model:
         if alpha is not None:
             found = self.stats(name, shares, alpha)
         else:
-            found = self.balanced(name, shares, max(float(shares[self.cpu]), smallest), smallest)
+            found = self.balanced(name, shares, smallest)
+            if not self.fits_on(found, [self.cpu]):  # only now: to look divides the graph often
+                largest = self.largest_alpha(name, shares, smallest)
+                found = self.balanced(name, shares, smallest, largest)
         spent, sent = self.seconds(found)
         return Placement(
             tuple(self.names), name, float(found.edge_shares[self.cpu]), smallest, found.beta,
@@ -244,6 +254,11 @@ class Model:
         """Bytes that each part needs."""
         return estimate_memory(self.traffic.declaration, self.graph, "auto", found)
 
+    def fits_on(self, found: PartitionStats, parts: Iterable[int]) -> bool:
+        """Whether these parts have the memory."""
+        needed = self.memory(found)
+        return all(needed[p] <= self.allowed[p] for p in parts)
+
     @functools.cached_property
     def costs(self) -> Costs:
         """What parts cost: as measured on the set, or by the rates of its devices and links."""
@@ -273,9 +288,10 @@ class Model:
         return float(compute[slowest]), float(communicate[slowest]) + fixed
 
     def balanced(
-        self, name: str, shares: np.ndarray, alpha: float, smallest: float
+        self, name: str, shares: np.ndarray, smallest: float, largest: float = 1.0
     ) -> PartitionStats:
         """A partition where the first CPU ends with the others, as far as memory allows."""
+        alpha = min(max(float(shares[self.cpu]), smallest), largest)
         best = self.stats(name, shares, alpha)
         found = best
         for _ in range(_BALANCING):
@@ -286,7 +302,7 @@ class Model:
                 break
             # As if the time of a part were in proportion to its share.
             even = alpha / (alpha + (1 - alpha) * apart) if 0 < alpha < 1 else alpha
-            alpha = max(smallest, even)
+            alpha = min(max(smallest, even), largest)
             found = self.stats(name, shares, alpha)
             best = min(best, found, key=lambda one: sum(self.seconds(one)))
         return best
@@ -301,8 +317,7 @@ class Model:
             return 0.0
 
         def fit(alpha: float) -> bool:
-            needed = self.memory(self.stats(name, shares, alpha))
-            return all(needed[p] <= self.allowed[p] for p in others)
+            return self.fits_on(self.stats(name, shares, alpha), others)
 
         if fit(0.0):
             return 0.0
@@ -311,6 +326,22 @@ class Model:
             middle = (low + high) / 2
             low, high = (low, middle) if fit(middle) else (middle, high)
         return high
+
+    def largest_alpha(
+        self, name: str, shares: np.ndarray, smallest: float, steps: int = _STEPS
+    ) -> float:
+        """The greatest share that the first CPU has the memory for, but not below the smallest."""
+
+        def fit(alpha: float) -> bool:
+            return self.fits_on(self.stats(name, shares, alpha), [self.cpu])
+
+        if not fit(smallest):
+            return smallest
+        low, high = smallest, 1.0
+        for _ in range(steps):
+            middle = (low + high) / 2
+            low, high = (middle, high) if fit(middle) else (low, middle)
+        return low
 
 
 def _threads(devices: Sequence[Device]) -> list[int]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from evener.engine.job import Job
 
 _SMALL = 1 / 8  # the factor that growth on demand begins with
+_MOST = 2.0**64  # more than any machine has room for: larger ones are not told apart
 
 _factors: dict[tuple[str, str], float] = {}  # of a program on a kind of graph
 
@@ -129,8 +130,9 @@ def parse_preallocate(given: Any) -> Preallocation:
         return AS_NEEDED
     if isinstance(given, bool):
         return Preallocation(fixed=True) if given else Preallocation(_SMALL)
-    if isinstance(given, numbers.Real) and 0 < float(given) < math.inf:
-        return Preallocation(float(given), fixed=True)
+    factor: Any = given if isinstance(given, numbers.Real) else -1
+    if 0 < factor < math.inf:  # compared as it is: as a float it may be too large
+        return Preallocation(float(min(factor, _MOST)), fixed=True)
     raise EvenerError(
         f"preallocate is {given!r}; it must be 'auto', True, False, or a number above 0: recorded "
         "vertices for each vertex of the graph."

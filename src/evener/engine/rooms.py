@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from evener.device import available_memory
+from evener.device import available_memory, format_bytes
+from evener.errors import MemoryBudgetError
 from evener.operators import nearest
 from evener.operators.buckets import NOT_WAITING
 from evener.operators.frontier import BUFFER, INFO_WORDS
@@ -39,14 +40,15 @@ def record_rooms(
     With a ``fixed`` number of entries it has all its memory from the beginning. A limit of memory
     may have ``left`` so many bytes for it, beside those of each vertex once.
     """
+    entry = ids.itemsize + (8 if has_edges else 0)
     if replays and fixed is not None:
+        _require_room(fixed * entry)
         return (
             np.ones(fixed, ids), room(_SUPERSTEPS, _WORD),
             np.ones(fixed if has_edges else 0, np.uint64), room(_SUPERSTEPS, np.dtype(np.uint8)),
         )  # fmt: skip
     if not replays:
         return room(0, ids), np.zeros(2, _WORD), np.empty(0, np.uint64), np.empty(0, np.uint8)
-    entry = ids.itemsize + (8 if has_edges else 0)
     length = max(available_memory() // entry, 64 * n)
     if left is not None:
         length = n + left // entry
@@ -61,6 +63,16 @@ def record_rooms(
             if length <= n:
                 raise
             length //= 2
+
+
+def _require_room(nbytes: int) -> None:
+    """Refuse a record that cannot fit: a system that promises more memory would end the process."""
+    free = available_memory()
+    if nbytes > free:
+        raise MemoryBudgetError(
+            f"preallocate asks for {format_bytes(nbytes)} for what is recorded, but only "
+            f"{format_bytes(free)} of memory are free; give it a smaller number, or leave it out."
+        )
 
 
 def most_recorded(record: Arrays) -> int:

@@ -94,6 +94,7 @@ def run(
         vertices for each vertex. ``"auto"``: a GPU begins with what the last run on such a graph
         needed, and grows it on demand; ``False``: it begins small. A number, or ``True`` for what
         the last run needed (at first 1): memory is taken once, and a run that needs more ends.
+        The interpreter has nothing to take beforehand, and goes on.
     **parameters
         The parameters of the program and of its ``start``; vertices are given as labels.
 
@@ -163,6 +164,8 @@ def run(
     job.stats["setup_seconds"] = started - began
     before = ("partition_seconds", "compile_seconds")
     job.stats["run_seconds"] = spent - sum(job.stats.get(name, 0.0) for name in before)
+    if job.stats["device"] != "+".join(names):
+        why = f"{'+'.join(names)} cannot run it"  # the reasons that follow say why not
     place = f"{job.declaration.name} ran on {job.stats['device']}: {why}."
     return Result._of(job, [place, *reasons])
 
@@ -172,7 +175,7 @@ def _place_larger(
     limit: int | None, direction: str,
 ) -> Any:  # fmt: skip
     """Where to run what the GPU has no room for, if nobody has named a device."""
-    if os.environ.get("EVENER_DEVICE", "") not in ("", "auto"):
+    if device_from_environment() is not None:
         return None
     from evener.engine.auto import limits_of_both, place_larger
 
@@ -302,11 +305,26 @@ def choose_devices(given: str) -> tuple[list[Device], str]:
     """
     if not isinstance(given, str):
         raise DeviceError(f"device is {given!r}; it must be a name such as 'cpu' or 'cpu:4'.")
-    name, why = given, "as asked for"
-    if given == "auto":
-        name, why = os.environ.get("EVENER_DEVICE", ""), "EVENER_DEVICE says so"
-        if name in ("", "auto"):
-            name, why = _fastest()
+    if given != "auto":
+        return _runnable(given), "as asked for"
+    named = device_from_environment()
+    if named is None:
+        name, why = _fastest()
+        return _runnable(name), why
+    try:
+        return _runnable(named), "EVENER_DEVICE says so"
+    except DeviceError as error:
+        raise DeviceError(f"EVENER_DEVICE is {named!r}: {error}") from None
+
+
+def device_from_environment() -> str | None:
+    """What ``EVENER_DEVICE`` names in the place of ``"auto"``, if it names something."""
+    name = os.environ.get("EVENER_DEVICE", "")
+    return None if name in ("", "auto") else name
+
+
+def _runnable(name: str) -> list[Device]:
+    """The devices of a set by their names, if programs run on it."""
     devices = [_parse(one, name) for one in name.split("+")]
     kinds = {one.kind for one in devices}
     if {"python", "cuda"} <= kinds:
@@ -316,7 +334,7 @@ def choose_devices(given: str) -> tuple[list[Device], str]:
     _require_gpus(devices)
     if any(one.kind == "cpu" for one in devices) and not _has_compiler():
         raise DeviceError(f"device {name!r}: this version has no compiled CPU device.")
-    return devices, why
+    return devices
 
 
 def parse_devices(name: str) -> list[Device]:

@@ -1,9 +1,10 @@
-"""Where in a user's text a mistake stands that is found while the body of a program runs."""
+"""Mistakes of a user's: where in the body of a program one stands, and names that there are not."""
 
 from __future__ import annotations
 
 import sys
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -39,3 +40,23 @@ def line_of(error: BaseException, function: Any, line: int) -> int:
         if frame.f_code is getattr(function, "__code__", None):
             line = number
     return line
+
+
+def no_parameter(owner: str, name: str, own: Sequence[str], of_run: Sequence[str]) -> ProgramError:
+    """The error of a parameter that there is not, with those that there are.
+
+    Examples
+    --------
+    >>> from evener.programs.mistakes import no_parameter
+    >>> raise no_parameter("bfs", "devise", ["source"], ["device"])
+    Traceback (most recent call last):
+    evener.errors.ProgramError: bfs has no parameter 'devise' (did you mean 'device'?); it takes ...
+    """
+    import difflib  # only here: it makes no import slower
+
+    near = difflib.get_close_matches(name, [*own, *of_run], n=1)
+    hint = f" (did you mean {near[0]!r}?)" if near else ""
+    return ProgramError(
+        f"{owner} has no parameter {name!r}{hint}; it takes {', '.join(own) or 'no parameters'}, "
+        f"and the options of evener.run: {', '.join(of_run)}."
+    )

@@ -48,6 +48,22 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         raise
 
 
+def check_target(path: Path) -> None:
+    """Refuse a file that could not be replaced, by making one beside it for a moment.
+
+    Permissions do not tell: root has them all, and yet there are folders that hold no new files.
+    """
+    target = path.resolve()
+    temporary = temporary_beside(target)
+    try:
+        _mode_to_keep(target)
+        temporary.open("xb").close()
+    except OSError as error:
+        raise GraphError(f"{path} cannot be written: {error.strerror or error}.") from None
+    finally:
+        _remove(temporary)
+
+
 def _mode_to_keep(path: Path) -> int | None:
     """The permissions of the file that will be replaced; only plain files are."""
     try:

@@ -41,6 +41,19 @@ def from_spec(text: str) -> Graph:
     >>> ev.generate.from_spec("grid:rows=10,columns=3,weights=1-9").num_vertices
     30
     """
+    generator, arguments = read_spec(text)
+    return generator(**arguments)
+
+
+def read_spec(text: str) -> tuple[Callable[..., Graph], dict[str, Any]]:
+    """The generator that a text names, and its arguments.
+
+    Examples
+    --------
+    >>> from evener.graph.generate.spec import read_spec
+    >>> read_spec("rmat:scale=6,directed=true")[1]
+    {'scale': 6, 'directed': True}
+    """
     kind, _, rest = text.partition(":")
     kind = kind.strip()
     if kind not in KINDS:
@@ -60,7 +73,7 @@ def from_spec(text: str) -> Graph:
     for name, parameter in parameters.items():
         if parameter.default is parameter.empty and name not in arguments:
             raise GraphError(f"{kind} needs {name}, as in {kind}:{name}=10.")
-    return generator(**arguments)
+    return generator, arguments
 
 
 def _parse(name: str, value: str) -> Any:
