@@ -69,13 +69,12 @@ def why_not() -> str | None:
         )
     if _worked:
         return None
-    missing = why_no_cuda()  # first: no package helps where there is no GPU
-    if missing:
-        return missing
-    for package, module in (("numba-cuda", "numba_cuda"), ("CuPy", "cupy")):
-        if importlib.util.find_spec(module) is None:
-            return f"{package} is not installed; {EXTRA}."
-    return _why_no_library()
+    packages = (("numba-cuda", "numba_cuda"), ("CuPy", "cupy"))
+    missing = [name for name, module in packages if importlib.util.find_spec(module) is None]
+    no_gpu = why_no_cuda()  # first: no package helps where there is none
+    if no_gpu:
+        return f"{no_gpu} Where there is one, {EXTRA}." if missing else no_gpu
+    return f"{missing[0]} is not installed; {EXTRA}." if missing else _why_no_library()
 
 
 @functools.cache
