@@ -1,8 +1,8 @@
 """The CUDA device against its targets: five algorithms on four graphs, each answer verified.
 
-Run on a machine with an NVIDIA GPU: ``python benchmarks/gpu.py``. A time is that of the whole
-call, from Python to Python, with the graph on the device and the result left there; ``kernel`` is
-the time between the events around the kernel. Medians over 16 seeded sources in the largest
+Run on a machine with an NVIDIA GPU: ``python benchmarks/gpu.py``. Targets
+are held against ``kernel``, the time between the events around the kernel; beside it is that of the
+whole call, from Python to Python. The graph is on the device, and the result left there. Medians over 16 seeded sources in the largest
 component; the first of them is compared with the cpu device. Results go to
 ``benchmarks/results/cuda.json``.
 
