@@ -1,9 +1,9 @@
 """The CUDA device against its targets: five algorithms on four graphs, each answer verified.
 
-Run on a machine with an NVIDIA GPU: ``python benchmarks/gpu.py``. Targets
-are held against ``kernel``, the time between the events around the kernel; beside it is that of the
-whole call, from Python to Python. The graph is on the device, and the result left there. Medians over 16 seeded sources in the largest
-component; the first of them is compared with the cpu device. Results go to
+Run on a machine with an NVIDIA GPU: ``python benchmarks/gpu.py``. Targets are held against
+``kernel``, the time between the events around the kernel; beside it is that of the whole call, from
+Python to Python. The graph is on the device, and the result left there. Medians over 16 seeded
+sources in the largest component; the first of them is compared with the cpu device. Results go to
 ``benchmarks/results/cuda.json``.
 
 ``--gteps`` measures BFS on two graphs of one and two thousand million arcs instead: arcs of the
