@@ -4,6 +4,8 @@ What this leaves to a GPU (tests/gpu): its memory apart from the host's, and the
 either sees what the other wrote.
 """
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -15,11 +17,15 @@ from evener.algorithms.connected_components import Components
 from evener.algorithms.pagerank import DanglingPageRank, PageRank
 from evener.algorithms.sssp import SSSP, TargetSSSP
 from evener.algorithms.sswp import SSWP
+from evener.engine import gpu_parts
 from evener.engine.interpret import interpret
 from evener.engine.job import set_up
 from evener.engine.lower_grid import SIGNATURE
 from evener.engine.preallocate import RecordIsFull
+from evener.operators.grid import machines
 from evener.operators.grid.record import NEEDED
+from evener.operators.policies import policy_of
+from evener.programs.stages import advance, repeat
 from grid_parts_simulator import Simulation, simulate_hybrid
 from shared_programs import Around, Echoes, Repeats, parameters_for
 from test_cuda_compile import CASES
@@ -98,16 +104,89 @@ def test_loops(program):
         check(program, GRAPHS[name], SETS[(LOOPS.index(program) + i) % 3])
 
 
+class Hops(ev.Program):
+    """As SSSP without an order, and with a ``where``."""
+
+    hops = ev.Field(np.int32, fill=1000, merge="min")
+
+    @ev.functor
+    def step(src, dst, edge, s):
+        return ev.atomic.min(s.hops, dst, s.hops[src] + 1) > s.hops[src] + 1
+
+    @ev.functor
+    def is_near(v, s):
+        return s.hops[v] > 1
+
+    def start(self):
+        self.hops[0] = 0
+        return [0]
+
+    loop = repeat(advance(step, where=is_near))
+
+
+TURNS = itertools.count()
+
+
+def in_turn():
+    return next(TURNS) % 3 != 0
+
+
+@pytest.mark.parametrize("late", [lambda: False, lambda: True, in_turn], ids=["no", "yes", "some"])
+@pytest.mark.parametrize("program", [SSSP, SSWP, Hops], ids=lambda p: p.__name__)
+def test_running_ahead(program, late, monkeypatch):
+    """Whoever waits for others pushes from its own frontier meanwhile; some do, others do not."""
+    asked = []
+
+    def are_late(hub):
+        asked.append(late())
+        return asked[-1]
+
+    monkeypatch.setattr(machines, "are_late", are_late)
+    for name, k in (("rmat", 2), ("grid", 2), ("directed", 3), ("long lists", 2), ("loop", 2)):
+        check(program, GRAPHS[name], ["cuda"] * k, "push", "random" if k == 2 else "contiguous")
+    assert any(asked) == late() or late is in_turn
+    check(program, GRAPHS["grid"], SETS[0], "push")
+
+
+@pytest.mark.parametrize("kinds", [["cuda", "cuda"], ["cuda", "cpu"]], ids="+".join)
+def test_arrivals_may_be_emitted_again(kinds, monkeypatch):
+    """The other part is told of v and w, and finds a better way to v by w when v is done."""
+    monkeypatch.setattr(machines, "are_late", lambda hub: True)
+    few, v, w, x, y, z = np.arange(1, 300), 300, 301, 302, 303, 304
+    arcs = [(0, v, 1000), (0, w, 1), *((w, u, 1) for u in few), (w, v, 1), (v, x, 1)]
+    arcs += [(y, z, 1), (z, y, 1)]
+    src, dst, weights = np.array(arcs, np.int32).T
+    graph = ev.Graph.from_edges(src, dst, weights, num_vertices=305)
+    for _ in range(3):
+        job = simulate_hybrid(
+            SSSP, graph, kinds, lambda graph, k: (np.arange(305) > 0).astype(np.int32),
+            source=[0, y], delta=1.0,
+        )  # fmt: skip
+        assert job.fields["distance"][[v, w, x, z]].tolist() == [2, 1, 3, 1]
+
+
+@pytest.mark.parametrize(
+    ("program", "runs"), [(SSSP, True), (SSWP, True), (BFS, False), (Components, False)]
+)
+def test_who_may_run_ahead(program, runs):
+    """Not who tells supersteps apart, pulls, records, or writes what is not merged."""
+    job = set_up(program, GRAPHS["rmat"], parameters_for(program, GRAPHS["rmat"]), lazy=True)
+    for hub in (True, False):
+        plan = gpu_parts.make_plan(job, "auto", "auto", policy_of("refined"), hub)
+        assert ("listen(" in plan.lowered.text) == (runs and hub)
+
+
 def test_by_degree():
     check(BFS, GRAPHS["rmat"], SETS[0], partition="high:alpha=0.5")
 
 
-def test_a_cpu_part_that_fails_lets_the_others_go(monkeypatch):
+@pytest.mark.parametrize("program", [BFS, SSSP], ids=lambda p: p.__name__)
+def test_a_cpu_part_that_fails_lets_the_others_go(program, monkeypatch):
     from evener.engine import native_parts
 
     monkeypatch.setattr(native_parts, "fault", (0, 1))
     with pytest.raises(ev.DeviceError, match="partition 0 on cpu:1 failed"):
-        check(BFS, GRAPHS["grid"], SETS[0])
+        check(program, GRAPHS["grid"], SETS[0])
 
 
 @pytest.mark.parametrize(("nbytes", "share"), [(1 << 40, 1 / 16), (95_000, 1 / 2), (0, 7 / 8)])

@@ -350,6 +350,25 @@ def test_several_cards_tell(apart):
     assert found.stats["bytes_sent"] > 0
 
 
+@pytest.mark.parametrize("patience", [-1, 0, 1 << 40], ids=["never", "at once", "once all came"])
+def test_running_ahead(patience, monkeypatch):
+    """Whoever waits for another machine pushes from its own frontier meanwhile."""
+    monkeypatch.setattr("evener.operators.machines.PATIENCE", patience)
+    monkeypatch.setattr("evener.operators.grid.machines.PATIENCE", patience)
+    for seed in range(20):
+        graph = random_graph(seed) if seed % 2 else ev.generate.rmat(
+            12, 12, weights=(1, 60), seed=seed
+        )  # fmt: skip
+        for algorithm in ("sssp", "sswp"):
+            check(algorithm, seed, graph, k="hybrid")
+    graph = ev.generate.grid(300, 300, weights=(1, 99), seed=1)
+    check("sssp", "grid", graph, k="hybrid", partition="contiguous")
+    with monkeypatch.context() as patch:
+        patch.setattr("evener.engine.hybrid.machines_of", lambda ordinals: [*range(len(ordinals))])
+        for partition in ("contiguous", "random"):
+            check("sssp", "grid", graph, k=3, partition=partition)
+
+
 def test_many_runs_on_several_cards(apart):
     grid = ev.generate.grid(100, 100)
     want = ev.bfs(grid, 0, device="cpu").depth

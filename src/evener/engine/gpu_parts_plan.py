@@ -26,6 +26,7 @@ from evener.engine.parts import Parts
 from evener.engine.trace import MOST_ROWS
 from evener.errors import DeviceError
 from evener.operators.frontier import ALL
+from evener.operators.grid import machines
 from evener.operators.grid.frontier import (
     EDGES,
     FORM,
@@ -175,7 +176,7 @@ def _to_hub(room_for: Any, at: PartsOnDevice, hub: HubMemory, k: int) -> tuple[A
         return tuple(named(f"{name} {i}", array) for i, array in enumerate(arrays))
 
     arrays = (
-        named("machine_of", hub.machine_of), at.ghosts, room_for.cleared(1, np.int64),
+        named("machine_of", hub.machine_of), at.ghosts, room_for.cleared(2, np.int64),
         room_for.cleared(2 * k * APART, np.int64), *each("words", words_of(hub)),
     )  # fmt: skip
     return arrays, each("box", hub.boxes), each("copy", hub.copies), each("agreed", hub.agreed)
@@ -288,9 +289,10 @@ def places_of(
     found = {}
     for p, count in blocks.items():
         place = np.zeros(PLACE_WORDS, np.int64)
-        place[:11] = [
+        place[:12] = [
             p, k, total * width, before * width, graph.num_vertices, graph.num_edges,
-            policy.number, hub.machine_of[p], hub.machines, ghosts, total,
+            policy.number, hub.machine_of[p], hub.machines, ghosts,
+            hub.patience(machines.PATIENCE), total,
         ]  # fmt: skip
         found[p] = place
         before += count

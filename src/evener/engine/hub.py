@@ -38,6 +38,13 @@ class HubMemory(NamedTuple):
         arrays = [*self[1:7], *self.boxes, *self.copies, *self.agreed]
         return sum(array.nbytes for array in arrays)
 
+    def patience(self, looks: int) -> int:
+        """The looks of a device before it runs ahead, or -1 where it must not.
+
+        Parts of one machine read each other's boxes, which running ahead would fill again.
+        """
+        return looks if self.machines == len(self.machine_of) else -1
+
     def reset(self) -> None:
         """Make it ready for a run."""
         for array in (self.flags, self.words, self.far_sizes, *self.agreed):

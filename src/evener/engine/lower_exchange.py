@@ -24,7 +24,7 @@ from evener.programs.stages import Advance, Edges, Gather, Reduce, Repeat, Stage
 
 PLACE = (
     "part", "parts", "threads", "first", "num_vertices", "num_arcs", "policy", "machine",
-    "machines", "total",
+    "machines", "total", "patience",
 )  # fmt: skip
 # Arrays of `evener.operators.hub.Hub`, and what a device has of its own for it.
 HUB = (
@@ -37,7 +37,8 @@ EXTRA = (
 
 
 _CARRY = (
-    "carry_owned", "clear_far", "carry_members", "carry_ghosts", "carry_box", "carry_copies"
+    "carry_owned", "clear_far", "carry_members", "carry_ghosts", "carry_box", "carry_copies",
+    "pack_box", "unpack_box",
 )  # fmt: skip
 
 
@@ -86,8 +87,8 @@ class Exchanges(_Writer):
         array = {name: f"hub[{i}]" for i, name in enumerate(HUB)}
         given = [
             place["machine"], place["machines"], array["machine_of"], array["ghosts"],
-            place["total"], *(array[name] for name in HUB[2:]), "hub_share", "hub_shake",
-            "hub_count", "hub_boxed", "hub_set_boxed",
+            place["total"], place["patience"], *(array[name] for name in HUB[2:]), "hub_share",
+            "hub_shake", "hub_count", "hub_boxed", "hub_set_boxed",
         ]  # fmt: skip
         return f"Hub({', '.join(given)})"
 
@@ -379,11 +380,15 @@ class Exchanges(_Writer):
         self.talk(f"total = census(team, world, turn, {size})", "turn = 1 - turn")
 
     def superstep(self, stage: Repeat) -> None:
-        """One superstep, with a fault where a test wants one."""
+        """One superstep."""
+        self.fail_for_tests()
+        super().superstep(stage)
+
+    def fail_for_tests(self) -> None:
+        """Let a part give up at a superstep, where a test wants it."""
         if self.fault is not None:
             part, at = self.fault
             self.put(f"if world.part == {part} and {self.step} == {at}: return -1")
-        super().superstep(stage)
 
     def note(self) -> None:
         """The row of a superstep, with what was told."""

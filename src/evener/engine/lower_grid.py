@@ -313,7 +313,7 @@ class _GridWriter(Resumable, _Writer):
         )
         self.put("visited += done")
         self.put("if rounds > 0:")
-        self.put("    note(team, trace, row, rounds, members, done, False, clock)")
+        self.put("    note(team, trace, row, rounds - 1, members, done, False, clock)")
         self.put("    row, fused = row + 1, fused + rounds - 1")
         if self.all_places and not self.in_replay:  # it is empty: any queue will do
             self.put("current = Frontier(fronts[0], fronts[1], current.info)")

@@ -10,12 +10,14 @@ from evener.engine.exchange_plan import Stale
 from evener.engine.exchange_text import Texts
 from evener.engine.job import Job
 from evener.engine.lower import NotLoweredError
-from evener.engine.lower_exchange import EXTRA, PLACE, Exchanges, PartsKernel
+from evener.engine.lower_ahead import TALK, RunsAhead
+from evener.engine.lower_exchange import EXTRA, PLACE, PartsKernel
 from evener.engine.lower_grid import _PROLOGUE, POOLS, SIGNATURE, _GridWriter
 from evener.engine.lower_resume import MORE_ROOM
 from evener.engine.partitioned_exchange import Plan
-from evener.operators.grid import apart, buckets, exchange, nearest_apart, world
+from evener.operators.grid import apart, buckets, exchange, frontier, machines, nearest_apart, world
 from evener.operators.grid import hub as hub_module
+from evener.operators.hub import APART
 from evener.programs.stages import Advance, Gather, Repeat, Stage, walk
 
 _WORLD = (
@@ -47,7 +49,7 @@ def lower_grid_parts(
     return writer.kernel
 
 
-class _GridPartsWriter(Exchanges, _GridWriter):
+class _GridPartsWriter(RunsAhead, _GridWriter):
     signature = (*SIGNATURE, *EXTRA)
 
     def __init__(
@@ -58,14 +60,16 @@ class _GridPartsWriter(Exchanges, _GridWriter):
         self.kernel.shares = not hub and not any(map(self.is_in_two_steps, walk(self.d.loop)))
         self.all_places = 0  # a run whose record is full starts again: no part returns alone
         self.names.update(
-            hub_shake=world.shake_hands if hub else world.stay_here,
-            hub_share=world.numbers_of, hub_count=world.count,
-            hub_boxed=world.box_size, hub_set_boxed=world.set_box_size,
+            hub_shake=machines.shake_hands if hub else machines.stay_here,
+            hub_share=machines.numbers_of, hub_count=world.count,
+            hub_boxed=machines.box_size, hub_set_boxed=machines.set_box_size,
             carry_members=hub_module.carry_members,
         )  # fmt: skip
         self.names.update({name: getattr(world, name) for name in _WORLD})
         self.names.update({name: getattr(exchange, name) for name in _EXCHANGE})
         self.names.update({name: getattr(apart, name) for name in _ADVANCE})
+        self.names.update({name: getattr(machines, name) for name in TALK})
+        self.names.update(APART=APART, sum_of=world.sum_of, empty_now=frontier.empty_now)
         self.names["nearest_apart"] = nearest_apart.nearest_apart
         self.names.update(nearest_waiting=buckets.nearest_waiting, take_bucket=buckets.take_bucket)
         self.names["block"] = warp.block
@@ -191,6 +195,25 @@ class _GridPartsWriter(Exchanges, _GridWriter):
             "device, or parts of the CPU."
         )
 
+    def new_box(self) -> None:
+        """An empty box, and its mark."""
+        self.put("stamp = next_stamp(team, world, stamp)")
+
+    def new_following(self) -> None:
+        """An empty frontier and box to push to, and their mark."""
+        self.new_box()
+        self.renew(self.next)
+
+    def push_more(self, stage: Advance, where: str) -> None:
+        """Push from the current frontier to those."""
+        self.begin()
+        self.put(self.push_call(stage, where, "current", boxes=True))
+        self.count_calls()
+
+    def empty_current(self) -> None:
+        """An empty frontier for those that arrive, before all parts meet."""
+        self.put("empty_now(team, current)")
+
     def ask_waiting(self, stage: Repeat, mine: str) -> None:
         """End an ordered loop where nothing waits in any part."""
         self.total(f"{mine}.info[0]")
@@ -249,6 +272,6 @@ class _GridPartsWriter(Exchanges, _GridWriter):
         self.put("visited, talked = visited + done, talked + heard")
         self.put("if rounds > 0:")
         self.put("    note_links(team, world, rows, row, talked)")
-        self.put("    note(team, trace, row, rounds, members, done, False, clock)")
+        self.put("    note(team, trace, row, rounds - 1, members, done, False, clock)")
         self.put("    row, fused = row + 1, fused + rounds - 1")
         self.close(stage, outer)

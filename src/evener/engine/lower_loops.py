@@ -203,7 +203,7 @@ class Loops(ABC):
         self.put("if full: return True")
         self.put("visited += made")
         self.put("if rounds > 0:")
-        self.put("    note(team, trace, row, rounds, members, made, False, clock)")
+        self.put("    note(team, trace, row, rounds - 1, members, made, False, clock)")
         self.put("    row, fused = row + 1, fused + rounds - 1")
         self.close(stage, outer)
 

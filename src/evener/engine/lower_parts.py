@@ -14,9 +14,11 @@ from evener.engine.exchange_text import Texts
 from evener.engine.globalize import far_is_global, globalized
 from evener.engine.job import Job
 from evener.engine.lower import _PROLOGUE, SIGNATURE, without_atomics
-from evener.engine.lower_exchange import EXTRA, PLACE, Exchanges, PartsKernel
+from evener.engine.lower_ahead import TALK, RunsAhead
+from evener.engine.lower_exchange import EXTRA, PLACE, PartsKernel
 from evener.engine.partitioned_exchange import Plan
-from evener.operators import advance_apart, buckets, exchange, nearest_apart
+from evener.operators import advance_apart, buckets, exchange, machines, nearest_apart
+from evener.operators.hub import APART
 from evener.programs.stages import Advance, Gather, Reduce, Repeat, Stage
 
 _EXCHANGE = (
@@ -49,7 +51,7 @@ def lower_parts(
     return kernel
 
 
-class _PartsWriter(Exchanges):
+class _PartsWriter(RunsAhead):
     signature = (*SIGNATURE, *EXTRA)
 
     def __init__(
@@ -66,10 +68,12 @@ class _PartsWriter(Exchanges):
         self.names.update({name: getattr(exchange, name) for name in _EXCHANGE})
         self.names.update({name: getattr(advance_apart, name) for name in _ADVANCE})
         self.names.update(
-            hub_shake=exchange.shake_hands if hub else exchange.stay_here,
-            hub_share=exchange.numbers_of, hub_count=exchange.count, hub_boxed=exchange.box_size,
-            hub_set_boxed=exchange.set_box_size,
+            hub_shake=machines.shake_hands if hub else machines.stay_here,
+            hub_share=machines.numbers_of, hub_count=machines.count, hub_boxed=machines.box_size,
+            hub_set_boxed=machines.set_box_size,
         )  # fmt: skip
+        self.names.update({name: getattr(machines, name) for name in TALK})
+        self.names.update(push_more=advance_apart.push_more, APART=APART, sum_of=exchange.sum_of)
         self.names["nearest_apart"] = nearest_apart.nearest_apart
         self.names.update(nearest_waiting=buckets.nearest_waiting, take=buckets.take)
 
@@ -213,6 +217,27 @@ class _PartsWriter(Exchanges):
 
     # ---- loops ----------------------------------------------------------------------------
 
+    def new_box(self) -> None:
+        """An empty box, and its mark."""
+        self.put("stamp = next_stamp(team, marks, stamp)")
+        self.put("empty(team, box)")
+
+    def new_following(self) -> None:
+        """An empty frontier and box to push to, and their mark."""
+        self.new_box()
+        self.put(f"empty(team, {self.next})")
+
+    def push_more(self, stage: Advance, where: str) -> None:
+        """Push from the current frontier to those."""
+        self.count(
+            f"push_more(team, ghost_team, out, f_{stage.functor}, {where}, s, current, "
+            f"{self.next}, box, marks, stamp, True)"
+        )
+
+    def empty_current(self) -> None:
+        """An empty frontier for those that arrive, before all parts meet."""
+        self.put("empty(team, current)")
+
     def stop_test(self, stage: Repeat | None = None) -> str:
         """All parts meet before; where they have just met they know already."""
         if self.hub and stage is not None:
@@ -255,7 +280,7 @@ class _PartsWriter(Exchanges):
         self.put("visited, talked = visited + made, talked + heard")
         self.put("if rounds > 0:")
         self.put("    note_links(team, world, rows, row, talked)")
-        self.put("    note(team, trace, row, rounds, members, made, False, clock)")
+        self.put("    note(team, trace, row, rounds - 1, members, made, False, clock)")
         self.put("    row, fused = row + 1, fused + rounds - 1")
         self.close(stage, outer)
 

@@ -46,7 +46,7 @@ from evener.engine.rooms import (
 )
 from evener.engine.trace import MOST_ROWS, row_of_parts
 from evener.errors import DeviceError
-from evener.operators import exchange
+from evener.operators import exchange, machines
 from evener.operators.frontier import ALL, BUFFER, EDGES, FORM, INFO_WORDS, SIZE
 from evener.operators.gather import num_chunks
 from evener.operators.hub import APART
@@ -285,7 +285,7 @@ class _Run:
         make = self.hub_of or partial(no_hub, self.job, self.parts)
         self.hub = make(self.kernel)
         self.to_hub = (
-            self.hub.machine_of, self.parts.ghosts.ravel(), np.zeros(1, np.int64),
+            self.hub.machine_of, self.parts.ghosts.ravel(), np.zeros(2, np.int64),
             np.zeros(2 * k * APART, np.int64), *self.hub[1:7],
         )  # fmt: skip
         ids = _unsigned(graph._indices).dtype
@@ -333,7 +333,8 @@ class _Run:
         place = np.array(
             [p, len(self.threads), sum(self.threads), sum(self.threads[:p]),
              job.graph.num_vertices, job.graph.num_edges, self.policy.number,
-             self.hub.machine_of[p], self.hub.machines, len(self.parts.home)], np.int64,
+             self.hub.machine_of[p], self.hub.machines, len(self.parts.home),
+             self.hub.patience(machines.PATIENCE)], np.int64,
         )  # fmt: skip
         trace = self._again("trace", p, lambda: np.zeros((MOST_ROWS + 1, 5 + threads), np.int64))
         told = self._again("told", p, lambda: np.zeros((MOST_ROWS + 1, 4), np.int64))

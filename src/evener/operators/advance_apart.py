@@ -64,6 +64,16 @@ def push_apart(
     """
     empty(team, following)
     empty(team, box)
+    return push_more(
+        team, ghost_team, out, f, where, s, current, following, box, marks, stamp, boxes
+    )  # fmt: skip
+
+
+@compiled(allocates=False)
+def push_more(
+    team, ghost_team, out, f, where, s, current, following, box, marks, stamp, boxes
+):  # fmt: skip
+    """As `push_apart`, to a frontier and a box that may hold others of this stage."""
     to_queue(team, current)
     owned = len(out.indptr) - 1
     size = current.info[SIZE]

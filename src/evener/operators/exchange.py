@@ -18,19 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from evener.device import atomic, compiled
-from evener.device.sync import (
-    ABORT,
-    CANCEL,
-    SPINS,
-    YIELDS,
-    barrier,
-    doze,
-    give_way,
-    load,
-    pause,
-    prefetch,
-    publish,
-)
+from evener.device.sync import CANCEL, barrier, load, prefetch
 from evener.operators.advance import is_new
 from evener.operators.frontier import (
     AHEAD,
@@ -44,7 +32,7 @@ from evener.operators.frontier import (
     member,
     set_bit,
 )
-from evener.operators.hub import APART, FLAG_WORDS, is_far, publish_words, receive_words
+from evener.operators.hub import APART, is_far
 from evener.operators.record import remember, remember_edges
 
 SENT, USEFUL, WHOLE = 0, 1, 2  # of World.traffic: bytes sent, of those that changed, of policy all
@@ -93,12 +81,18 @@ def census(team, world, turn, size):
 
     Turns alternate between 0 and 1: who is ahead writes where nobody reads any more.
     """
+    say(team, world, turn, size)
+    world.hub.shake(team, world, world.words, world.hub.words, turn)
+    return sum_of(world, turn, 0)
+
+
+@compiled(allocates=False)
+def say(team, world, turn, size):
+    """What a part says in a census: a number, and whether it wishes to stop."""
     if team.thread == 0:
         at = (turn * world.parts + world.part) * APART
         world.words[at] = np.int64(size)
         world.words[at + 2] = load(world.sync, CANCEL)
-    world.hub.shake(team, world, world.words, world.hub.words, turn)
-    return sum_of(world, turn, 0)
 
 
 @compiled(allocates=False)
@@ -154,70 +148,6 @@ def agree(team, world, turn, combine, neutral, own, words, far):
     for p in range(world.parts):
         total = words.dtype.type(combine(total, words[(turn * world.parts + p) * APART]))
     return total
-
-
-# ---- other machines -------------------------------------------------------------------------
-
-
-@compiled(allocates=False)
-def stay_here(team, world, local, remote, turn):
-    """Meet, where there are no other machines."""
-    meet(world)
-
-
-@compiled(allocates=False)
-def shake_hands(team, world, local, remote, turn):
-    """Meet, then one thread meets those of the other machines, then all go on."""
-    meet(world)
-    hub = world.hub
-    if world.first + team.thread == 0:
-        publish_words(world, local, remote, turn)
-        reached = hub.shaken[0] + 1
-        hub.shaken[0] = reached
-        publish(hub.flags, hub.machine * FLAG_WORDS, reached)
-        looks = 0
-        for other in range(hub.machines):
-            while load(hub.flags, other * FLAG_WORDS) < reached:
-                looks += 1
-                if looks < SPINS:
-                    pause()
-                elif load(hub.flags, hub.machines * FLAG_WORDS) != 0:
-                    break
-                elif looks < SPINS + YIELDS:
-                    give_way()
-                else:
-                    doze()
-        receive_words(world, local, remote, turn)
-        if load(hub.flags, hub.machines * FLAG_WORDS) != 0:
-            for p in range(world.parts):
-                world.words[(turn * world.parts + p) * APART + 2] = ABORT
-    meet(world)
-
-
-@compiled(allocates=False)
-def numbers_of(team, first, last):
-    """The numbers of a thread between two: first, last, step."""
-    begin, stop = stretch_of(team.thread, team.threads, first, last)
-    return begin, stop, 1
-
-
-@compiled(allocates=False)
-def box_size(world, p, stamp):
-    """How many emitted ghosts a part has in its box."""
-    return world.boxed[p, SIZE]
-
-
-@compiled(allocates=False)
-def set_box_size(world, p, stamp, size):
-    """The same of a part on another machine."""
-    world.boxed[p, SIZE] = size
-
-
-@compiled(allocates=False)
-def count(team, counts, at, changed):
-    """Add what a thread has counted."""
-    if changed > 0:
-        atomic.add(counts, at, changed)
 
 
 @compiled(allocates=False)

@@ -35,7 +35,8 @@ class Hub(NamedTuple):
     machine_of: np.ndarray  # by part
     ghosts: np.ndarray  # as `evener.engine.parts.Parts.ghosts`, flat
     total: int  # ghosts of all parts
-    shaken: np.ndarray  # how often this machine has shaken hands
+    patience: int  # looks at the others' flags before this one runs ahead; below 0 it never does
+    shaken: np.ndarray  # how often this machine has shaken hands; whether others were late
     sizes: np.ndarray  # [half, part, APART]: of boxes
     flags: np.ndarray  # in the hub: what each machine counts; behind them, whether all must give up
     words: np.ndarray  # in the hub: what is being agreed on
@@ -230,19 +231,33 @@ def carry_ghosts(team, world, pack, unpack, values, boxes, emits, stamp, half):
 @compiled(allocates=False)
 def carry_box(team, world, pack, unpack, values, boxes, stamp, half):
     """Carry the boxes of emitted ghosts, with their values, to the other machines."""
-    hub, me, shift = world.hub, world.part, half * world.hub.total
-    begin, size = first_of(world, me, 0), hub.boxed(world, me, stamp)
+    hub, first = world.hub, half * world.parts * APART
+    pack_box(team, world, pack, values, boxes, stamp, half)
     if team.thread == 0:
-        hub.sizes[(half * world.parts + me) * APART] = size
-    first, last, step = hub.share(team, begin, begin + size)
+        hub.sizes[first + world.part * APART] = hub.boxed(world, world.part, stamp)
+    hub.shake(team, world, hub.sizes, hub.far_sizes, half)
+    unpack_box(team, world, unpack, values, boxes, hub.sizes, first, stamp, half)
+
+
+@compiled(allocates=False)
+def pack_box(team, world, pack, values, boxes, stamp, half):
+    """Put the emitted ghosts of this part, with their values, into the hub."""
+    hub, me, shift = world.hub, world.part, half * world.hub.total
+    begin = first_of(world, me, 0)
+    first, last, step = hub.share(team, begin, begin + hub.boxed(world, me, stamp))
     for i in range(first, last, step):
         v = world.box[np.uint64(i)]
         hub.box[np.uint64(i + shift)] = v
         pack(values, boxes, np.uint64(world.bases[me] + np.int64(v)), np.uint64(i + shift))
-    hub.shake(team, world, hub.sizes, hub.far_sizes, half)
+
+
+@compiled(allocates=False)
+def unpack_box(team, world, unpack, values, boxes, sizes, first_size, stamp, half):
+    """Take those of the other machines out of it; ``sizes`` has how many, `APART` words apart."""
+    hub, shift = world.hub, half * world.hub.total
     for p in range(world.parts):
         if is_far(world, p):
-            begin, size = first_of(world, p, 0), hub.sizes[(half * world.parts + p) * APART]
+            begin, size = first_of(world, p, 0), sizes[first_size + p * APART]
             if team.thread == 0:
                 hub.set_boxed(world, p, stamp, size)
             first, last, step = hub.share(team, begin, begin + size)

@@ -118,6 +118,16 @@ def empty_next(team, infos, which):
 
 
 @compiled(allocates=False)
+def empty_now(team, frontier):
+    """Empty a frontier that nobody looks at any more; the next barrier comes before its use."""
+    if team.thread == team.threads - 1:
+        frontier.info[SIZE] = 0
+        frontier.info[CURSOR] = 0
+        frontier.info[FORM] = QUEUE
+        frontier.info[EDGES] = 0
+
+
+@compiled(allocates=False)
 def fresh(team, frontier, infos, made):
     """A frontier to be made, the ``made``-th of its pool: empty."""
     which = made % TURNS

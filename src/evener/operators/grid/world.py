@@ -10,17 +10,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from evener.device import atomic, compiled
-from evener.device.sync import ABORT
-from evener.device.warp import fence_host, hear, meet_at, sync_block, thread_of_block, told
+from evener.device.warp import meet_at
 from evener.operators.exchange import FULL as FULL  # the same text on all devices
 from evener.operators.exchange import SENT, USEFUL, WHOLE, sum_of, why_stop
 from evener.operators.exchange import agree as agree
 from evener.operators.grid.advance import sum_of_warp
-from evener.operators.grid.frontier import CANCEL, TURNS
-from evener.operators.hub import APART, FLAG_WORDS, publish_words, receive_words
+from evener.operators.grid.frontier import CANCEL
+from evener.operators.hub import APART
 
 BOXED = 16  # words of one part for its box: the sizes of three, one for each stage in turn
-LOOKS = 256  # at the others' flags between two looks whether all must give up
 MOST_PARTS = 32  # on one card: lanes of a warp
 ROW = 4  # words of a row: cycles of communication, bytes, useful bytes, bytes of `all`
 
@@ -82,12 +80,18 @@ def census(team, world, turn, size):
 
     Turns alternate between 0 and 1: who is ahead writes where nobody reads any more.
     """
+    say(team, world, turn, size)
+    world.hub.shake(team, world, world.words, world.hub.words, turn)
+    return sum_of(world, turn, 0)
+
+
+@compiled(allocates=False)
+def say(team, world, turn, size):
+    """What a part says in a census: a number, and whether it wishes to stop."""
     if team.thread == 0:
         at = (turn * world.parts + world.part) * APART
         world.words[at] = np.int64(size)
         world.words[at + 2] = np.int64(team.sync[CANCEL])
-    world.hub.shake(team, world, world.words, world.hub.words, turn)
-    return sum_of(world, turn, 0)
 
 
 @compiled(allocates=False)
@@ -113,60 +117,6 @@ def least(team, world, turn, value):
     for p in range(world.parts):
         value = min(value, world.words[(turn * world.parts + p) * APART])
     return value
-
-
-# ---- other machines ---------------------------------------------------------------------------
-
-
-@compiled(allocates=False)
-def stay_here(team, world, local, remote, turn):
-    """Meet, where there are no other machines."""
-    meet(world)
-
-
-@compiled(allocates=False)
-def shake_hands(team, world, local, remote, turn):
-    """Meet, then one thread meets those of the other machines, then all go on."""
-    sync_block()
-    if thread_of_block() == 0:
-        fence_host()  # what this block wrote to the hub is there before its flag is
-    meet(world)
-    hub = world.hub
-    if world.first + team.thread == 0:
-        publish_words(world, local, remote, turn)
-        reached = hub.shaken[0] + 1
-        hub.shaken[0] = reached
-        told(hub.flags, hub.machine * FLAG_WORDS, reached)
-        gave_up = np.int64(0)
-        for other in range(hub.machines):
-            looks = 0
-            while gave_up == 0 and hear(hub.flags, other * FLAG_WORDS) < reached:
-                looks += 1
-                if looks % LOOKS == 0:
-                    gave_up = hear(hub.flags, hub.machines * FLAG_WORDS)
-        receive_words(world, local, remote, turn)
-        if gave_up != 0:
-            for p in range(world.parts):
-                world.words[(turn * world.parts + p) * APART + 2] = ABORT
-    meet(world)
-
-
-@compiled(allocates=False)
-def numbers_of(team, first, last):
-    """The numbers of a thread between two: first, last, step."""
-    return first + team.thread, last, team.threads
-
-
-@compiled(allocates=False)
-def box_size(world, p, stamp):
-    """How many emitted ghosts a part has in its box."""
-    return world.boxed[p * BOXED + stamp % TURNS]
-
-
-@compiled(allocates=False)
-def set_box_size(world, p, stamp, size):
-    """The same of a part on another machine."""
-    world.boxed[p * BOXED + stamp % TURNS] = size
 
 
 # ---- bytes ------------------------------------------------------------------------------------
