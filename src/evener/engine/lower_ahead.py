@@ -19,9 +19,7 @@ from __future__ import annotations
 from abc import abstractmethod
 
 from evener.engine.exchange_text import Texts
-from evener.engine.lower import MODES
 from evener.engine.lower_exchange import Exchanges
-from evener.operators.advance import PUSH
 from evener.programs.stages import Advance, Repeat
 
 TALK = ("tell", "listen", "forget")  # operators of a device's module `machines`
@@ -33,15 +31,17 @@ class RunsAhead(Exchanges):
     def may_run_ahead(self, stage: Repeat) -> bool:
         """Whether a frontier may be pushed before what the others tell has come.
 
-        Nothing may tell supersteps apart or be recorded, and what is written must be such that a
-        worse value is dropped, as where ghosts may be stale. Fields that follow are written plainly
-        by whoever is first, which is only right as long as all of a frontier are equally good.
+        It is then pushed from values that may still get better, and pushed again when they do. So
+        nothing may tell supersteps apart or be recorded, and the one thing that is written must be
+        such that a worse value is dropped, as where ghosts may be stale. Followers, and a ``where``
+        that asks who is done, are only right while all of a frontier are equally good.
         """
         only = stage.stages[0]
         if not self.hub or not self.is_fused(stage) or not isinstance(only, Advance):
             return False
-        pushes = MODES[self.direction] == PUSH or (self.direction == "auto" and only.where is None)
-        return pushes and not only.over_all and not self.needs.stale_of[only].followers
+        written = [a for found in self.d.touched(only) for a in found.fields if a.kind != "read"]
+        pushes = self.direction != "pull" and only.where is None and not only.over_all
+        return pushes and len(written) == 1 and written[0].place == "dst"
 
     def repeat(self, stage: Repeat) -> None:
         """A loop, which runs ahead if it may."""
@@ -55,7 +55,6 @@ class RunsAhead(Exchanges):
         others are late."""
         advance = stage.stages[0]
         assert isinstance(advance, Advance)
-        where = "always" if advance.where is None else f"f_{advance.where}"
         stale = self.needs.stale_of[advance]
         told = (stale.leader,)
         texts = Texts(self.d, [*told], [], set())
@@ -66,7 +65,7 @@ class RunsAhead(Exchanges):
         self.new_box()
         self.put("while True:")
         self.indent += 1
-        self.put("members, calls, pulled, stopped, clock = 0, 0, False, False, cycles()")
+        self.put("members, calls, pulled, clock = 0, 0, False, cycles()")
         self.fail_for_tests()
         self.talk(
             f"pack_box(team, world, {pack}, {given}, stamp, half)",
@@ -78,10 +77,10 @@ class RunsAhead(Exchanges):
         self.indent += 1
         self.put("if arrived:")
         self.indent += 1
-        self.talk("listen(team, world, turn)")
-        self.put("total = sum_of(world, turn, 0)")
-        self.put("stopped = total == 0 or why_stop(world, turn) != 0")
-        self.put("if stopped: break")
+        self.talk("alone = listen(team, world, turn)")
+        self.put("stopped = alone or why_stop(world, turn) != 0")
+        self.put("ended = stopped or sum_of(world, turn, 0) == 0")
+        self.put("if ended: break")
         self.talk(
             f"unpack_box(team, world, {unpack}, {given}, world.words, "
             "turn * world.parts * APART + 1, told, half)",
@@ -94,13 +93,13 @@ class RunsAhead(Exchanges):
         self.new_following()
         self.indent -= 1
         self.put("members += current.info[0]")
-        self.push_more(advance, where)
+        self.push_more(advance)
         self.put("if arrived: break")
         self.empty_current()
         self.put("arrived, told = True, stamp")
         self.indent -= 1
         self.put("turn, half = 1 - turn, 1 - half")
-        self.put("if stopped: break")
+        self.put("if ended: break")
         self.swap()
         self.note()
         self.put(f"{self.step} += 1")
@@ -116,7 +115,7 @@ class RunsAhead(Exchanges):
         """An empty frontier and box to push to, and their mark."""
 
     @abstractmethod
-    def push_more(self, stage: Advance, where: str) -> None:
+    def push_more(self, stage: Advance) -> None:
         """Push from the current frontier to those."""
 
     @abstractmethod

@@ -204,10 +204,10 @@ class _GridPartsWriter(RunsAhead, _GridWriter):
         self.new_box()
         self.renew(self.next)
 
-    def push_more(self, stage: Advance, where: str) -> None:
+    def push_more(self, stage: Advance) -> None:
         """Push from the current frontier to those."""
         self.begin()
-        self.put(self.push_call(stage, where, "current", boxes=True))
+        self.put(self.push_call(stage, "always", "current", boxes=True))
         self.count_calls()
 
     def empty_current(self) -> None:

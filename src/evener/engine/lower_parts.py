@@ -227,11 +227,11 @@ class _PartsWriter(RunsAhead):
         self.new_box()
         self.put(f"empty(team, {self.next})")
 
-    def push_more(self, stage: Advance, where: str) -> None:
+    def push_more(self, stage: Advance) -> None:
         """Push from the current frontier to those."""
         self.count(
-            f"push_more(team, ghost_team, out, f_{stage.functor}, {where}, s, current, "
-            f"{self.next}, box, marks, stamp, True)"
+            f"push_more(team, ghost_team, out, f_{stage.functor}, always, s, current, {self.next}, "
+            "box, marks, stamp, True)"
         )
 
     def empty_current(self) -> None:

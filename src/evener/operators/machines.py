@@ -7,6 +7,7 @@ import numpy as np
 from evener.device import atomic, compiled
 from evener.device.sync import (
     ABORT,
+    CANCEL,
     SPINS,
     YIELDS,
     barrier,
@@ -105,10 +106,11 @@ def tell(team, world, turn, waiting, boxed):
 
 @compiled(allocates=False)
 def listen(team, world, turn):
-    """Wait for what the others tell."""
+    """Wait for what the others tell; returns whether a thread is gone, so that nothing came."""
     if world.first + team.thread == 0:
         _await_flags(world, world.words, world.hub.words, turn)
     meet(world)
+    return load(world.sync, CANCEL) == ABORT
 
 
 @compiled(allocates=False)

@@ -102,10 +102,11 @@ def tell(team, world, turn, waiting, boxed):
 
 @compiled(allocates=False)
 def listen(team, world, turn):
-    """Wait for what the others tell."""
+    """Wait for what the others tell; returns whether a thread is gone: not so on a GPU."""
     if world.first + team.thread == 0:
         _await_flags(world, world.words, world.hub.words, turn)
     meet(world)
+    return False
 
 
 @compiled(allocates=False)
