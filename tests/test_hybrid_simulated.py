@@ -149,14 +149,14 @@ class HopsThrice(Hops):
 
     @ev.functor
     def is_next(v, s):
-        return s.id[v] == s.superstep
+        return s.id[v] == s.superstep + 1
 
     @ev.functor
     def count(v, s):
         s.rounds[v] += 1
 
     loop = repeat(
-        filter(is_next, over="all"), repeat(advance(Hops.step)), compute(count, over="all"),
+        repeat(advance(Hops.step)), compute(count, over="all"), filter(is_next, over="all"),
         max_supersteps=3,
     )  # fmt: skip
 
