@@ -1,0 +1,383 @@
+"""Compiled code and its cache."""
+
+import concurrent.futures
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+import types
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evener.device import (
+    cache,
+    compiled,
+    parallel,
+)
+from evener.device.compile import Compiled, kind_of
+from processes import python
+
+TRIPLE = """
+    import numpy as np
+    from evener.device import compiled, parallel
+    FACTOR = 3
+    @compiled
+    def scale(x):
+        return FACTOR * x
+    @parallel
+    def triple(chunk, values):
+        values[chunk] = scale(values[chunk])
+    values = np.arange(5)
+    triple(5, values)
+    worker = triple._worker.dispatcher
+    print(values.tolist(), sum(worker.stats.cache_hits.values()))
+"""
+
+
+def test_another_process_finds_the_compiled_code(tmp_path):
+    assert python(TRIPLE, EVENER_CACHE=str(tmp_path)) == "[0, 3, 6, 9, 12] 0"
+    first = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
+    assert first
+    assert python(TRIPLE, EVENER_CACHE=str(tmp_path)) == "[0, 3, 6, 9, 12] 1"
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == first
+    changed = TRIPLE.replace("FACTOR = 3", "FACTOR = 4")
+    assert python(changed, EVENER_CACHE=str(tmp_path)) == "[0, 4, 8, 12, 16] 0"
+    checked = python(TRIPLE, EVENER_CACHE=str(tmp_path), NUMBA_BOUNDSCHECK="1")
+    assert checked == "[0, 3, 6, 9, 12] 0"
+
+
+def test_two_processes_compile_at_once(tmp_path):
+    with concurrent.futures.ThreadPoolExecutor(2) as both:
+        runs = [both.submit(python, TRIPLE, EVENER_CACHE=str(tmp_path)) for _ in range(2)]
+    for run in runs:
+        assert run.result().startswith("[0, 3, 6, 9, 12]")
+    assert {path.suffix for path in tmp_path.iterdir()} == {".bin"}
+    assert python(TRIPLE, EVENER_CACHE=str(tmp_path)) == "[0, 3, 6, 9, 12] 1"
+
+
+def double(x):
+    return 2 * x
+
+
+def truncated(content):
+    return content[: len(content) // 2]
+
+
+def flipped(content):
+    middle = len(content) // 2
+    return content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
+
+
+def of_another_kind(content):
+    other = b"not a pickle"
+    return hashlib.sha256(other).digest() + other
+
+
+@pytest.mark.parametrize(
+    "damage", [truncated, flipped, of_another_kind, lambda content: b""],
+    ids=["truncated", "flipped", "of another kind", "empty"],
+)  # fmt: skip
+def test_a_damaged_file_is_compiled_again(damage, tmp_path, monkeypatch):
+    monkeypatch.setenv("EVENER_CACHE", str(tmp_path))
+    assert Compiled(double)(21) == 42
+    (file,) = tmp_path.iterdir()
+    sound = file.read_bytes()
+    file.write_bytes(damage(sound))
+    again = Compiled(double)
+    assert again(21) == 42
+    assert not again.dispatcher.stats.cache_hits
+    (file,) = tmp_path.iterdir()
+    content = file.read_bytes()
+    assert content[:32] == hashlib.sha256(content[32:]).digest()
+    once_more = Compiled(double)
+    assert once_more(21) == 42
+    assert once_more.dispatcher.stats.cache_hits
+
+
+def test_a_cache_that_cannot_be_written_is_no_error(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("EVENER_CACHE", str(tmp_path / "file" / "folder"))
+    assert Compiled(double)(21) == 42
+
+
+def test_cache_folder(monkeypatch):
+    monkeypatch.setenv("EVENER_CACHE", "/somewhere")
+    assert str(cache.cache_folder()) == "/somewhere"
+    monkeypatch.delenv("EVENER_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/caches")
+    assert str(cache.cache_folder()) == "/caches/evener"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", "/home/somebody")
+    assert str(cache.cache_folder()) == "/home/somebody/.cache/evener"
+
+
+SOURCE = """
+    import math
+    import numpy as np
+    from evener.device import compiled, atomic
+    LIMIT = 5
+    PAIR = (1, 2)
+    TABLE = np.arange(3)
+    UNREAD = 1
+    def helper(x):
+        return x + 1
+    @compiled
+    def compiled_helper(x):
+        return helper(x) + 1
+    def make(captured):
+        def function(x, y=7):
+            inner = [z * 2 for z in (x, y)]
+            return compiled_helper(x) + LIMIT + PAIR[0] + TABLE[0] + captured + math.pi + 0.5
+        return function
+    function = make(11)
+"""
+
+
+def fingerprint_of(source):
+    namespace = {"__name__": "typed_by_a_user"}
+    exec(textwrap.dedent(source), namespace)
+    return cache.fingerprint(namespace["function"])
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("LIMIT = 5", "LIMIT = 6"),
+        ("LIMIT = 5", "LIMIT = 5.0"),
+        ("PAIR = (1, 2)", "PAIR = (1, 3)"),
+        ("np.arange(3)", "np.arange(3) * 2"),
+        ("np.arange(3)", "np.arange(3.0)"),
+        ("return x + 1", "return x + 2"),
+        ("helper(x) + 1", "helper(x) - 1"),
+        ("@compiled\n", "@compiled(fastmath=True)\n"),
+        ("make(11)", "make(12)"),
+        ("y=7", "y=8"),
+        ("z * 2", "z * 3"),
+        ("0.5", "0.25"),
+        ("math.pi", "math.e"),
+    ],
+)
+def test_what_changes_the_code_changes_the_fingerprint(old, new):
+    assert old in SOURCE
+    assert fingerprint_of(SOURCE.replace(old, new)) != fingerprint_of(SOURCE)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("UNREAD = 1", "UNREAD = 2"), ("import math", "\n\n    import math"), ("SAME", "SAME")],
+)
+def test_what_does_not_change_the_code_keeps_the_fingerprint(old, new):
+    assert fingerprint_of(SOURCE.replace(old, new)) == fingerprint_of(SOURCE)
+
+
+def test_fingerprints_do_not_depend_on_the_order_of_sets():
+    program = (
+        "from evener.device import cache, compiled\n"
+        "@compiled(fastmath={'nsz', 'reassoc', 'contract', 'arcp'})\n"
+        "def helper(x):\n    return x in {'one', 'two', 'three', 'four'}\n"
+        "def function(x):\n    return helper(x)\n"
+        "print(cache.fingerprint(function))"
+    )
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, check=True,
+            env={**os.environ, "PYTHONHASHSEED": str(seed)},
+        ).stdout
+        for seed in range(4)
+    }  # fmt: skip
+    assert len(found) == 1
+
+
+def test_fingerprints_of_functions_that_call_each_other():
+    source = """
+        def ping(x):
+            return pong(x - 1) if x else 0
+        def pong(x):
+            return ping(x - 1) if x else 1
+        function = ping
+    """
+    assert fingerprint_of(source) != fingerprint_of(source.replace("else 1", "else 2"))
+
+
+CHOICE = """
+    import enum
+    from typing import NamedTuple
+    class Level(enum.IntEnum):
+        LOW = 1
+        HIGH = 2
+    class Point(NamedTuple):
+        x: int = 0
+        y: int = 0
+    def one(x):
+        return x + 1
+    def two(x):
+        return x + 2
+    chosen = one
+    def with_chosen(x):
+        return chosen(x)
+    def function(x, *rest, z=5):
+        return (one(x) * 1000 + two(x) * 23456 + with_chosen(x) + TABLE[0]
+            + Level.HIGH + Point(x, 3).x + ("a", "bc")[0])
+    TABLE = (1, 23)
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("1000 + two(x) * 23456", "100023 + two(x) * 456"),
+        ("(1, 23)", "(12, 3)"),
+        ("(1, 23)", "((1, 23),)"),
+        ("(1, 23)", "[1, 23]"),
+        ('("a", "bc")', '("ab", "c")'),
+        ("chosen = one", "chosen = two"),
+        ("HIGH = 2", "HIGH = 3"),
+        ("x: int = 0\n        y: int", "y: int = 0\n        x: int"),
+        ("y: int = 0", "y: int = 1"),
+        ("x, *rest, z", "x, rest=(), z"),
+        ("z=5", "z=6"),
+    ],
+)
+def test_what_looks_alike_changes_the_fingerprint(old, new):
+    assert old in CHOICE
+    assert fingerprint_of(CHOICE.replace(old, new)) != fingerprint_of(CHOICE)
+
+
+def test_fingerprints_tell_types_apart():
+    values = [
+        "1", "1.0", "True", "None", "'1'", "b'1'", "1j", "0.0", "-0.0", "(1,)", "[1]", "{1}", "{1: 1}",
+        "np.int64(1)", "np.int32(1)", "np.float64(1)", "np.array(1)", "np.array([1])", "np.int64",
+        "np.zeros(2, 'i4,f4')", "np.zeros(2, 'f4,i4')", "len", "abs", "np.add", "np.sum", "np.prod",
+        "enum.IntEnum('Level', 'LOW').LOW", "enum.Enum('Level', 'LOW').LOW",
+    ]  # fmt: skip
+    source = "import enum\nimport numpy as np\nVALUE = {}\ndef function():\n    return VALUE"
+    for text in (source, source.replace("VALUE = {}\n", "").replace("return VALUE", "return {}")):
+        found = [fingerprint_of(text.format(value)) for value in values[:13]]
+        assert len(set(found)) == len(found)
+    found = [fingerprint_of(source.format(value)) for value in values]
+    assert len(set(found)) == len(found)
+    assert found == [fingerprint_of(source.format(value)) for value in values]
+
+
+def test_fingerprints_see_into_modules_of_modules():
+    outer, inner = types.ModuleType("outer"), types.ModuleType("outer.inner")
+    outer.inner, inner.outer, inner.LIMIT = inner, outer, 1
+
+    def function():
+        return outer.inner.LIMIT
+
+    found = cache.fingerprint(function)
+    inner.UNREAD = 2
+    assert cache.fingerprint(function) == found
+    inner.LIMIT = 2
+    assert cache.fingerprint(function) != found
+
+
+def test_fingerprints_see_the_text_of_functions_that_numba_compiles():
+    source = """
+        import numba
+        @numba.njit
+        def helper(x):
+            return x + 1
+        def function(x):
+            return helper(x)
+    """
+    assert fingerprint_of(source) == fingerprint_of(source)
+    assert fingerprint_of(source) != fingerprint_of(source.replace("x + 1", "x + 2"))
+    assert fingerprint_of(source) != fingerprint_of(source.replace("njit", "njit(fastmath=True)"))
+
+
+def test_what_tells_numba_how_to_compile_is_in_the_key(tmp_path, monkeypatch):
+    folder = Path(cache.__file__).parent
+    ours = {path.name for path in folder.glob("c*.py") if "import numba\n" in path.read_text()}
+    ours |= {path.name for path in folder.glob("cpu_*.py")} | {"typing_memory.py"}
+    assert ours - {"cache.py"} == set(cache._COMPILER)
+    for name in cache._COMPILER:
+        shutil.copy(folder / name, tmp_path)
+    before = cache._compiler()
+    monkeypatch.setattr(cache, "__file__", str(tmp_path / "cache.py"))
+    assert cache._compiler.__wrapped__() == before
+    for name in cache._COMPILER:
+        with open(tmp_path / name, "a") as file:
+            file.write("#")
+        assert cache._compiler.__wrapped__() != before
+        before = cache._compiler.__wrapped__()
+
+
+def test_compiled_functions_keep_their_text():
+    made = compiled(double)
+    assert made.python is double
+    assert made.__name__ == "double"
+    assert "double" in repr(made)
+    assert made(4) == made.python(4) == 8
+
+
+@parallel
+def copy_chunk(chunk, source, target):
+    target[chunk] = source[chunk]
+
+
+def test_read_only_arrays_are_not_compiled_anew():
+    source, target = np.arange(4), np.zeros(4, np.int64)
+    copy_chunk(4, source, target)
+    assert target.tolist() == [0, 1, 2, 3]
+    frozen = source * 10
+    frozen.flags.writeable = False
+    copy_chunk(4, frozen, target)
+    assert target.tolist() == [0, 10, 20, 30]
+    copy_chunk(2, frozen[::2], target)  # strides survive
+    assert target.tolist() == [0, 20, 20, 30]
+    assert not frozen.flags.writeable
+    signatures = copy_chunk._worker.dispatcher.signatures
+    types = {str(signature[2].types[0]) for signature in signatures}
+    assert not any("readonly" in name or "nonconst" in name for name in types)
+    assert len([name for name in types if name.endswith("C)")]) <= 1
+
+
+@compiled
+def num_chunks_of(x):
+    return x + 1
+
+
+@compiled
+def scale_of(x):
+    return 3 * x
+
+
+@compiled
+def describe_items(items):
+    return len(items), items[0].size
+
+
+def test_entries_are_found_by_what_decides_a_type():
+    plain, wide = np.arange(6), np.arange(6).reshape(2, 3)
+    values = [
+        plain, plain.astype(np.int32), plain[::2], wide, wide.T,
+        np.asfortranarray(wide), 1, 1 << 63, True, 1.0, np.int8(1), np.uint8(1), np.float32(1),
+        (plain,), (plain, 1), (plain, (plain, 1)), (1, 1), num_chunks_of, scale_of,
+        np.datetime64(1, "s"), np.datetime64(1, "D"),
+    ]  # fmt: skip
+    by_kind, by_type = {}, {}
+    for i, value in enumerate(values):
+        by_kind.setdefault(kind_of(value), []).append(i)
+        by_type.setdefault(Compiled.type_of(value), []).append(i)
+    assert list(by_kind.values()) == list(by_type.values())
+    frozen = np.arange(6)
+    frozen.flags.writeable = False
+    assert kind_of(frozen) == kind_of(plain)
+    assert kind_of(plain[:0]) == kind_of(plain)
+
+
+def test_an_entry_is_compiled_once_for_a_type():
+    first = describe_items.entry_for((np.arange(3), np.zeros(2)))
+    assert first((np.arange(3), np.zeros(2))) == (2, 3)
+    assert describe_items.entry_for((np.arange(7), np.zeros(1))) is first
+    assert describe_items.find_for((np.arange(7), np.zeros(1)))
+    other = describe_items.entry_for((np.zeros(4), np.zeros(1)))
+    assert other is not first
+    assert other((np.zeros(4), np.zeros(1))) == (2, 4)
+    assert len(describe_items.dispatcher.signatures) == 2
