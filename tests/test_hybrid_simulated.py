@@ -169,7 +169,11 @@ def in_turn():
 
 
 @pytest.mark.parametrize("late", [lambda: False, lambda: True, in_turn], ids=["no", "yes", "some"])
-@pytest.mark.parametrize("program", [SSSP, SSWP, Hops, HopsThrice], ids=lambda p: p.__name__)
+@pytest.mark.parametrize(
+    "program",
+    [SSSP, *(pytest.param(p, marks=pytest.mark.slow) for p in (SSWP, Hops, HopsThrice))],
+    ids=lambda p: p.__name__,
+)
 def test_running_ahead(program, late, monkeypatch):
     """Whoever waits for others pushes from its own frontier meanwhile; some do, others do not."""
     asked = []
@@ -201,6 +205,10 @@ def test_arrivals_may_be_emitted_again(kinds, monkeypatch):
             source=[0, y], delta=1.0,
         )  # fmt: skip
         assert job.fields["distance"][[v, w, x, z]].tolist() == [2, 1, 3, 1]
+
+
+def test_a_loop_around_goes_on():
+    check(HopsThrice, GRAPHS["rmat"], ["cuda", "cuda"], "push")
 
 
 @pytest.mark.parametrize(
