@@ -21,7 +21,7 @@ from evener.operators.exchange import meet, say, stretch_of
 from evener.operators.frontier import SIZE, member
 from evener.operators.hub import APART, FLAG_WORDS, publish_words, receive_words
 
-PATIENCE = 300  # looks at the others' flags, some 5 microseconds: what running ahead costs
+PATIENCE = 300  # looks at the others' flags before running ahead: see docs/notes/parts-gpu.md
 
 
 @compiled(allocates=False)

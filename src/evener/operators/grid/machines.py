@@ -12,7 +12,7 @@ from evener.operators.grid.world import BOXED, meet, say
 from evener.operators.hub import APART, FLAG_WORDS, publish_words, receive_words
 
 LOOKS = 256  # at the others' flags between two looks whether all must give up
-PATIENCE = 4  # looks at the others' flags, some 5 microseconds: what running ahead costs
+PATIENCE = 4  # looks at the others' flags before running ahead: see docs/notes/parts-gpu.md
 
 
 @compiled(allocates=False)
