@@ -41,3 +41,16 @@ def without_nvrtc(monkeypatch: pytest.MonkeyPatch) -> None:
     cuda._import_compiler()
     monkeypatch.setattr("numba.cuda.cudadrv.nvrtc.get_supported_ccs", lambda: [(8, 0), (9, 0)])
     monkeypatch.setattr("numba.cuda.cuda_paths._get_nvrtc_path", lambda: None)
+
+
+@pytest.fixture
+def whole_crews(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every stage of a kernel is worth all threads, and the leader waits for them.
+
+    Graphs of tests are so small that helpers would have nothing to do.
+    """
+    from evener.device import crew, team
+
+    monkeypatch.setattr(crew, "WORTH", 1)
+    monkeypatch.setattr(crew, "LEAST_PATIENCE", 3_000_000)  # cycles: a millisecond
+    monkeypatch.setattr(team, "_learned", [-1, 0])

@@ -29,6 +29,8 @@ from evener.algorithms.bfs import BFS
 from graphs import DEGENERATE
 from test_files_read import DATA, needs_data
 
+pytestmark = pytest.mark.usefixtures("whole_crews")
+
 DEVICES = ["python", "python+python"]
 if importlib.util.find_spec("evener.engine.native"):
     DEVICES.append("cpu")

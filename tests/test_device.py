@@ -301,6 +301,45 @@ def test_memory_without_a_limit(cgroup):
     assert limits.total_memory() > 1 << 20
 
 
+def test_limits_of_the_groups_around_a_process(cgroup, tmp_path, monkeypatch):
+    """A job of a batch system or a service has its limit in a folder below the top."""
+    monkeypatch.setattr(limits, "_own_groups", lambda: {"": "/jobs/7/step", "cpu": "/jobs"})
+    (tmp_path / "jobs/7/step").mkdir(parents=True)
+    cgroup({"jobs/7/memory.max": "5000", "jobs/7/memory.current": "1000"})
+    cgroup({"jobs/7/step/memory.max": "max", "jobs/7/step/memory.current": "10"})
+    assert (limits.available_memory(), limits.total_memory()) == (4000, 5000)
+    cgroup({"jobs/memory.max": "4500", "jobs/memory.current": "4400"})
+    assert (limits.available_memory(), limits.total_memory()) == (100, 4500)
+    cgroup({"jobs/7/cpu.max": "300000 100000"})
+    assert limits._cgroup_cpu_quota() == 3
+
+
+def test_the_groups_of_a_process_are_read(tmp_path, monkeypatch):
+    (tmp_path / "own").write_text("4:memory:/a/b\n1:cpu,cpuacct:/c:d\n0::/\n")
+    monkeypatch.setattr(limits, "_OWN_GROUPS", str(tmp_path / "own"))
+    found = limits._own_groups.__wrapped__()
+    assert found == {"memory": "/a/b", "cpu": "/c:d", "cpuacct": "/c:d", "": "/"}
+
+
+@pytest.mark.parametrize("limit", ["RLIMIT_AS", "RLIMIT_DATA"])
+def test_limits_of_a_process(limit):
+    """Under ``ulimit -v`` a request that cannot be met is refused before it is made."""
+    printed = python(
+        f"""
+        import resource
+        import evener as ev
+        from evener.device import available_memory, limits
+        resource.setrlimit(resource.{limit}, (2 << 30, resource.RLIM_INFINITY))
+        assert available_memory() < limits.total_memory() == 2 << 30
+        try:
+            ev.generate.path(10**9)
+        except ev.MemoryBudgetError:
+            print("refused")
+        """
+    )
+    assert printed == "refused"
+
+
 def test_format_bytes():
     assert [format_bytes(n) for n in (0, 1023, 1024, 1536, 1 << 30, 1 << 62)] == [
         "0 B", "1023 B", "1.0 KiB", "1.5 KiB", "1.0 GiB", "4096.0 PiB",

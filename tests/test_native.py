@@ -31,6 +31,8 @@ from evener.programs.stages import (
 )
 from shared_programs import Extremes, Offers, assert_extremes
 
+pytestmark = pytest.mark.usefixtures("whole_crews")
+
 UNREACHED = 2**31 - 1
 
 

@@ -1,5 +1,8 @@
 """Frontiers of edges, ordered loops and records on the compiled device, as the interpreter has it."""
 
+import os
+from pathlib import Path
+
 import numpy as np
 import pytest
 from numpy import float64, int32, int64
@@ -21,6 +24,8 @@ from evener.programs.stages import (
 )
 from shared_programs import FALLING, SETTLED, BucketsFrom, NearestFrom, TwiceNearest
 from test_native import GRAPHS, assert_same
+
+pytestmark = pytest.mark.usefixtures("whole_crews")
 
 DEVICES = ["cpu:1", "cpu:2", "cpu:3"]
 on_devices = pytest.mark.parametrize("device", DEVICES)
@@ -412,24 +417,44 @@ def test_a_record_without_backwards_is_not_kept():
     assert run(Kept, GRAPHS[3], device="cpu:2").seen.tolist() == [3] * 40
 
 
-def test_a_record_that_outgrows_memory_is_refused(monkeypatch):
-    from evener.engine import native, rooms
+class Full(Program):
+    """A record of 100 times the vertices: a run begins with room for a few times as many."""
 
-    class Full(Program):
-        seen = Field(int64)
+    seen = Field(int64)
 
-        @functor
-        def touch(v, s):
-            s.seen[v] += 1
+    @functor
+    def touch(v, s):
+        s.seen[v] += 1
 
-        loop = (repeat(compute(touch), max_supersteps=100, record=True), backwards(compute(touch)))
+    loop = (repeat(compute(touch), max_supersteps=100, record=True), backwards(compute(touch)))
 
-    def little(n, *others):
-        queue, *others = rooms.record_rooms(n, *others)
-        return (queue[: 10 * n], *others)
 
-    monkeypatch.setattr(native, "record_rooms", little)
+@pytest.mark.parametrize("device", ["cpu:2", "cpu:1+cpu:1"])
+def test_a_record_that_outgrows_its_room_gets_more(device):
+    assert run(Full, GRAPHS[3], device=device).seen.tolist() == [200] * 40
+
+
+@pytest.mark.parametrize("device", ["cpu:2", "cpu:1+cpu:1"])
+def test_a_record_that_outgrows_memory_is_refused(device, monkeypatch):
+    monkeypatch.setattr("evener.engine.rooms.available_memory", lambda: 40 * 4 * 50)
     with pytest.raises(
         ev.MemoryBudgetError, match="Full keeps more vertices in .* recorded frontiers"
     ):
-        run(Full, GRAPHS[3], device="cpu:2")
+        run(Full, GRAPHS[3], device=device)
+
+
+def test_rooms_take_little_address_space():
+    graph = ev.generate.rmat(12, 8, seed=1, weights=(1, 9))
+    ev.betweenness(graph, sources=2, device="cpu:2")
+    ev.sssp(graph, 0, device="cpu:2")
+    before = _address_space()
+    graphs = [ev.generate.rmat(12, 8, seed=seed, weights=(1, 9)) for seed in range(2, 10)]
+    for one in graphs:
+        ev.betweenness(one, sources=2, device="cpu:2")
+        ev.sssp(one, 0, device="cpu:2")
+    assert _address_space() - before < 8 * 300e6
+
+
+def _address_space():
+    pages = Path("/proc/self/statm").read_text().split()[0]
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")

@@ -207,7 +207,10 @@ def test_mistakes_of_functions(returned, message):
 @pytest.mark.parametrize(
     ("how", "message"),
     [
-        ("rand", "there is no partitioner 'rand'; there are 'auto', 'random', 'static'"),
+        (
+            "rand",
+            "there is no partitioner 'rand' .did you mean 'random'.*; there are 'auto', 'random', 'static'",
+        ),
         (7, "there is no partitioner 7"),
         ("high:factor=1", "high takes alpha, shares, seed, not 'factor'"),
         ("static:seed=1", "static takes alpha, shares, not 'seed'"),

@@ -99,7 +99,7 @@ def test_an_interrupt_while_work_is_handed_out(device, monkeypatch):
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_child_that_is_forked_while_a_kernel_runs():
     graph = ev.generate.path(20)
-    ev.bfs(graph, 0, device="cpu:2")
+    ev.bfs(graph, 0, device="cpu:1+cpu:1")
     held, leave = threading.Event(), threading.Event()
 
     def hold():
@@ -113,7 +113,7 @@ def test_a_child_that_is_forked_while_a_kernel_runs():
     child = os.fork()
     if child == 0:
         signal.alarm(20)
-        os._exit(int(ev.bfs(graph, 0, device="cpu:2").depth[-1]))
+        os._exit(int(ev.bfs(graph, 0, device="cpu:1+cpu:1").depth[-1]))
     leave.set()
     other.join()
     _, status = os.waitpid(child, 0)

@@ -1,7 +1,8 @@
-"""Progress of long work: a bar on an interactive standard error once a task has run a second.
+"""Progress of long work, once it has run a second: a bar in a terminal, a line in a notebook.
 
-Work names itself with ``with progress.task("reading"):`` and reports ``done`` of ``total``. Python
-threads share one display, a row each. Without a terminal or without rich nothing happens.
+Work names itself with ``with progress.task("reading"):`` and reports ``done`` of ``total``, or
+tells in words how far it is. Python threads share one display, a row each. On a standard error that
+is neither a terminal nor a notebook's, nothing is shown.
 """
 
 from __future__ import annotations
@@ -10,58 +11,142 @@ import contextlib
 import os
 import sys
 import threading
+import time
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 _SHOW_AFTER_SECONDS = 1.0
+_LINE_SECONDS = 0.5  # between two lines in a notebook, which travel over a network
 
 _current = threading.local()  # .task: the outermost task of a thread
 _lock = threading.Lock()  # guards the display and the rows in it
-_display: Any = None  # a rich Progress while any task shows
+_display: Any = None  # a `_Bars` or `_Line` while any task shows
+
+
+class _State(NamedTuple):
+    """What there is to show of a task."""
+
+    label: str
+    done: float = 0.0
+    total: float | None = None
+    note: str = ""  # how far it is, in words
+
+    @property
+    def text(self) -> str:
+        return f"{self.label}: {self.note}" if self.note else self.label
+
+
+class _Bars:
+    """Bars of rich, in a terminal."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import Progress
+
+        # Not redirected: what the program prints to standard output must stay there.
+        console = Console(stderr=True)
+        self.bars: Any = Progress(
+            console=console, disable=console.is_dumb_terminal, transient=True,
+            redirect_stdout=False, redirect_stderr=False,
+        )  # fmt: skip
+        self.bars.start()
+
+    def add(self, state: _State) -> Any:
+        return self.bars.add_task(state.text, completed=state.done, total=state.total)
+
+    def update(self, row: Any, state: _State) -> Any:
+        self.bars.update(row, completed=state.done, total=state.total, description=state.text)
+        return row
+
+    def remove(self, row: Any) -> bool:
+        """Take a row away; returns whether it was the last."""
+        self.bars.remove_task(row)
+        if self.bars.tasks:
+            return False
+        self.bars.stop()
+        return True
+
+
+class _Line:
+    """One line that is written over again and again, in a notebook."""
+
+    def __init__(self) -> None:
+        self.rows = self.width = 0
+        self.next = 0.0
+
+    def add(self, state: _State) -> Any:
+        self.rows += 1
+        self.update(self.rows, state)
+        return self.rows
+
+    def update(self, row: Any, state: _State) -> Any:
+        if time.monotonic() >= self.next:
+            self.next = time.monotonic() + _LINE_SECONDS
+            share = f" {state.done / state.total:.0%}" if state.total else ""
+            self.write(state.text + share)
+        return row
+
+    def remove(self, row: Any) -> bool:
+        """Take a row away; returns whether it was the last."""
+        self.rows -= 1
+        if self.rows == 0:
+            self.write("")
+            sys.stderr.write("\r")
+            sys.stderr.flush()
+        return self.rows == 0
+
+    def write(self, text: str) -> None:
+        sys.stderr.write("\r" + text.ljust(self.width))
+        sys.stderr.flush()
+        self.width = len(text)
+
+
+def _display_here() -> type[_Bars] | type[_Line] | None:
+    """How progress is shown on this standard error, if it is."""
+    if sys.stderr is None or sys.stderr.closed:
+        return None
+    if sys.stderr.isatty():
+        return _Bars
+    shell = sys.modules.get("IPython")  # not imported for this: a notebook has it
+    running = shell.get_ipython() if shell is not None else None
+    return _Line if hasattr(running, "kernel") else None
 
 
 class _Task:
     def __init__(self, label: str):
-        self.state: tuple[str, float, float | None] = (label, 0.0, None)  # label, done, total
+        self.state = _State(label)
         self.row: Any = None  # in the display, once it shows
         self.timer: threading.Timer | None = None
-        if sys.stderr is not None and not sys.stderr.closed and sys.stderr.isatty():
+        if _display_here() is not None:
             self.timer = threading.Timer(_SHOW_AFTER_SECONDS, self._show)
             self.timer.daemon = True
             with contextlib.suppress(RuntimeError):  # no more threads: then no bar either
                 self.timer.start()
 
-    def set(self, label: str, done: float, total: float | None) -> None:
-        renamed, self.state = label != self.state[0], (label, done, total)
+    def set(self, state: _State) -> None:
+        renamed, self.state = state.label != self.state.label, state
         if self.row is None:
             return
         with _lock:
             if renamed:  # a new row: rich cannot forget a total
-                _display.remove_task(self.row)
-                self.row = _display.add_task(label, completed=done, total=total)
+                kept, self.row = self.row, _display.add(state)
+                _display.remove(kept)
             else:
-                _display.update(self.row, completed=done, total=total)
+                _display.update(self.row, state)
 
     def _show(self) -> None:
         global _display
-        try:
-            from rich.console import Console
-            from rich.progress import Progress
-        except ImportError:
-            return
         with _lock:
             if self.timer is None:
                 return  # it ended meanwhile
             if _display is None:
-                # Not redirected: what the program prints to standard output must stay there.
-                console = Console(stderr=True)
-                _display = Progress(
-                    console=console, disable=console.is_dumb_terminal, transient=True,
-                    redirect_stdout=False, redirect_stderr=False,
-                )  # fmt: skip
-                _display.start()
-            label, done, total = self.state
-            self.row = _display.add_task(label, completed=done, total=total)
+                try:
+                    made = _display_here()
+                    _display = made and made()
+                except ImportError:  # without rich
+                    return
+            if _display is not None:
+                self.row = _display.add(self.state)
 
     def close(self) -> None:
         global _display
@@ -69,11 +154,8 @@ class _Task:
             self.timer.cancel()
         with _lock:
             row, self.timer, self.row = self.row, None, None
-            if row is not None:
-                _display.remove_task(row)
-                if not _display.tasks:
-                    _display.stop()
-                    _display = None
+            if row is not None and _display.remove(row):
+                _display = None
 
 
 @contextlib.contextmanager
@@ -85,16 +167,17 @@ def task(label: str) -> Iterator[None]:
     >>> from evener import progress
     >>> with progress.task("counting"):
     ...     progress.report(1, 3)
+    ...     progress.tell("the last sheep")
     """
     outer: _Task | None = getattr(_current, "task", None)
     task = outer or _Task(label)
     before = task.state
     try:
         _current.task = task
-        task.set(label, 0.0, None)
+        task.set(_State(label))
         yield
     finally:
-        task.set(*before)
+        task.set(before)
         if outer is None:
             _current.task = None
             task.close()
@@ -104,7 +187,20 @@ def report(done: float, total: float) -> None:
     """Tell how far the current task of this thread is; costs nothing when there is none."""
     current: _Task | None = getattr(_current, "task", None)
     if current is not None:
-        current.set(current.state[0], done, total)
+        current.set(current.state._replace(done=done, total=total))
+
+
+def tell(note: str) -> None:
+    """Tell in words how far the current task of this thread is."""
+    current: _Task | None = getattr(_current, "task", None)
+    if current is not None:
+        current.set(current.state._replace(note=note))
+
+
+def tell_supersteps(supersteps: int, frontier: int, arcs: int) -> None:
+    """Tell how far a loop of supersteps is."""
+    if supersteps > 0:
+        tell(f"superstep {supersteps:,}, {frontier:,} in the frontier, {arcs:,} arcs visited")
 
 
 def _forget() -> None:

@@ -1,7 +1,13 @@
 """Processors: compiling, threads, atomics, limits; the only folder that knows Numba or CUDA."""
 
 from evener.device.compile import compiled
-from evener.device.limits import available_memory, format_bytes, num_cores, require_memory
+from evener.device.limits import (
+    available_memory,
+    format_bytes,
+    num_cores,
+    parse_bytes,
+    require_memory,
+)
 from evener.device.sort import bucket_cursors, sort_keys
 from evener.device.team import num_threads, parallel, use_threads
 
@@ -13,6 +19,7 @@ __all__ = [
     "num_cores",
     "num_threads",
     "parallel",
+    "parse_bytes",
     "require_memory",
     "sort_keys",
     "use_threads",

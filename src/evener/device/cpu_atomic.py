@@ -7,6 +7,7 @@ made so by the barriers between the stages of a kernel.
 from __future__ import annotations
 
 import platform
+import sys
 from typing import Any
 
 from llvmlite import ir
@@ -179,6 +180,15 @@ def _publish(typing: Any, array: Any, index: Any, value: Any) -> Any:
     return signature(types.none, array, index, value), generate
 
 
+@intrinsic
+def _fence(typing: Any) -> Any:
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        builder.fence("seq_cst")
+        return context.get_dummy_value()
+
+    return signature(types.none), generate
+
+
 _X86_PAUSE = "llvm.x86.sse2.pause"  # other processors just look again
 
 
@@ -211,6 +221,11 @@ def _overload_load(array, index):
 @overload(sync.publish)
 def _overload_publish(array, index, value):
     return lambda array, index, value: _publish(array, index, value)  # type: ignore[call-arg]
+
+
+@overload(sync.fence)
+def _overload_fence():
+    return lambda: _fence()  # type: ignore[call-arg]
 
 
 @overload(sync.pause)
@@ -267,3 +282,73 @@ def _cycles(typing: Any) -> Any:
 @overload(sync.cycles)
 def _overload_cycles():
     return lambda: _cycles()  # type: ignore[call-arg]
+
+
+# ---- parking: Linux's futex, which looks at the lower half of a word ---------------------------
+
+_FUTEX = {"x86_64": 202, "aarch64": 98, "riscv64": 98, "ppc64le": 221, "s390x": 238}
+_FUTEX_NUMBER = _FUTEX.get(platform.machine()) if sys.platform == "linux" else None
+_WAIT, _WAKE = 128, 129  # of threads of one process
+_ALL = 0x7FFFFFFF
+
+
+def _futex(builder: Any, pointer: Any, operation: int, value: Any, timeout: Any) -> None:
+    word = ir.IntType(64)
+    kind = ir.FunctionType(word, [word], var_arg=True)
+    call = cgutils.get_or_insert_function(builder.module, kind, "syscall")
+    builder.call(call, [word(_FUTEX_NUMBER), pointer, word(operation), value, timeout])
+
+
+def _lower_half(builder: Any, pointer: Any) -> Any:
+    half = builder.bitcast(pointer, ir.IntType(32).as_pointer())
+    return half if sys.byteorder == "little" else builder.gep(half, [ir.IntType(32)(1)])
+
+
+@intrinsic
+def _park(typing: Any, array: Any, index: Any, seen: Any, nanoseconds: Any) -> Any:
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        position = context.cast(builder, args[1], sig.args[1], types.intp)
+        value = context.cast(builder, args[2], sig.args[2], types.int64)
+        length = context.cast(builder, args[3], sig.args[3], types.int64)
+        pointer = _lower_half(builder, _pointer(context, builder, sig.args[0], args[0], position))
+        word = ir.IntType(64)
+        span = cgutils.alloca_once(builder, ir.ArrayType(word, 2))
+        for place, part in enumerate((word(0), length)):
+            at = builder.gep(span, [ir.IntType(32)(0), ir.IntType(32)(place)])
+            builder.store(part, at)
+        _futex(builder, pointer, _WAIT, value, span)
+        return context.get_dummy_value()
+
+    return signature(types.none, array, index, seen, nanoseconds), generate
+
+
+@intrinsic
+def _unpark(typing: Any, array: Any, index: Any) -> Any:
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        position = context.cast(builder, args[1], sig.args[1], types.intp)
+        pointer = _lower_half(builder, _pointer(context, builder, sig.args[0], args[0], position))
+        _futex(builder, pointer, _WAKE, ir.IntType(64)(_ALL), ir.IntType(64)(0))
+        return context.get_dummy_value()
+
+    return signature(types.none, array, index), generate
+
+
+@overload(sync.park)
+def _overload_park(array, index, seen, nanoseconds):
+    if _FUTEX_NUMBER is None:  # nobody wakes who sleeps here, so the sleep is short
+
+        def park(array, index, seen, nanoseconds):
+            _usleep(_SLEEP_MICROSECONDS)  # type: ignore[call-overload]
+
+        return park
+    return lambda array, index, seen, nanoseconds: _park4(array, index, seen, nanoseconds)
+
+
+@overload(sync.unpark)
+def _overload_unpark(array, index):
+    if _FUTEX_NUMBER is None:
+        return lambda array, index: None
+    return lambda array, index: _unpark(array, index)  # type: ignore[call-arg]
+
+
+_park4: Any = _park  # the type that mypy sees is the undecorated one

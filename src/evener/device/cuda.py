@@ -8,6 +8,8 @@ threads can meet at barriers.
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import ctypes
 import functools
 import hashlib
@@ -20,6 +22,7 @@ import sys
 import threading
 import time
 import types
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -34,13 +37,17 @@ from evener.device.compile import Compiled
 from evener.device.probe import why_no_cuda
 from evener.device.random import rounded_product
 from evener.device.typing_memory import remembering, without_garbage_collection
-from evener.device.warp import BLOCK
+from evener.device.warp import BARRIERS, BLOCK, CANCEL
 from evener.errors import DeviceError
 
 POLL_SECONDS = 0.0005
 SPIN_SECONDS = 0.02  # a short run is waited for without sleeping
 ASK_SECONDS = 0.5  # the driver takes its time to say how much memory is free
+TELL_SECONDS = 0.5  # between two words of how far a run is
+GRACE_SECONDS = 2.0  # that kernels have to stop in
 EXTRA = "install the extra for your driver: pip install 'evener[cu12]' or 'evener[cu13]'"
+
+_WORD = 4  # bytes of a word that the threads of a grid share
 
 _REMOVED = "row_stack"  # from NumPy 2.5; numba-cuda 0.30.4 still names it
 
@@ -103,6 +110,11 @@ def require(ordinal: int | None = None) -> None:
     if reason:
         name = "cuda" if ordinal is None else f"cuda:{ordinal}"
         raise DeviceError(f"device {name!r}: {reason}")
+    if (ordinal or 0) in _lost:
+        raise DeviceError(
+            f"cuda:{ordinal or 0} still runs a kernel that did not stop at Ctrl-C; start a new "
+            "process to use it."
+        )
     count = library().cuda.runtime.getDeviceCount()
     if ordinal is not None and ordinal >= count:
         raise DeviceError(f"there is no GPU {ordinal}; the driver knows {count}, from 0 on.")
@@ -348,12 +360,12 @@ class GridKernel:
         if failed:
             raise DeviceError(f"the driver does not start the kernel: its error is {failed}.")
 
-    def run(self, words: np.ndarray, cancel: int) -> float:
+    def run(self, words: np.ndarray, sync: int) -> float:
         """Run the kernel with arguments that `pack` packed; returns its seconds.
 
-        The wait is for the host to see Ctrl-C: it then sets the word at the address ``cancel``,
-        which the kernel looks at, and the interrupt goes on to the caller once the kernel has
-        ended.
+        The wait is for the host to see Ctrl-C: it then sets a word of those at the address
+        ``sync``, which the kernel looks at, and the interrupt goes on to the caller once the
+        kernel has ended.
         """
         cuda = library().cuda
         stream = cuda.get_current_stream()
@@ -361,7 +373,7 @@ class GridKernel:
         start.record(stream)
         self.start(words)
         stop.record(stream)
-        _wait([stop], [cancel])
+        _wait([stop], [sync])
         return cuda.get_elapsed_time(start, stop) / 1000
 
     def start_beside(self, words: list[np.ndarray], blocks: list[int], group: int = 0) -> Running:
@@ -398,35 +410,86 @@ class Running(NamedTuple):
         """Whether all have ended; an error of the GPU is raised."""
         return all(stop.done for stop in self.stops)
 
-    def wait(self, cancels: list[int]) -> float:
+    def wait(self, syncs: list[int]) -> float:
         """Wait for them; returns the seconds until the last ended."""
-        _wait(self.stops, cancels)
+        _wait(self.stops, syncs)
         elapsed = library().cuda.get_elapsed_time
         return max(elapsed(self.start, stop) for stop in self.stops) / 1000
 
 
-def _wait(stops: list[Any], cancels: list[int]) -> None:
+def _wait(stops: list[Any], syncs: list[int]) -> None:
     """Wait for kernels; an interrupt has them stop, and goes on to the caller when they have."""
-    began = time.perf_counter()
+    began = told = time.perf_counter()
     try:
         while not all(stop.done for stop in stops):
-            if time.perf_counter() - began > SPIN_SECONDS:
+            now = time.perf_counter()
+            if now - began > SPIN_SECONDS:
                 time.sleep(POLL_SECONDS)
-                progress.report(0, 0)
+            if now - told > TELL_SECONDS:
+                told = now
+                tell_progress(syncs)
     except BaseException:
-        ask_to_stop(cancels)
-        for stop in stops:
-            stop.synchronize()
+        ask_to_stop(syncs)
+        wait_for_the_end(stops)
         raise
 
 
-def ask_to_stop(cancels: list[int]) -> None:
+def tell_progress(syncs: list[int]) -> None:
+    """Tell how many stages kernels on the current GPU have done: each ends with a barrier."""
+    barriers = max(int(_peek(sync + BARRIERS * _WORD)) for sync in syncs)
+    progress.tell(f"{barriers:,} stages done")
+
+
+def wait_for_the_end(stops: list[Any]) -> None:
+    """Wait for kernels that were asked to stop, but not for ever: a functor may never return."""
+    deadline = time.monotonic() + GRACE_SECONDS
+    with contextlib.suppress(KeyboardInterrupt):  # asked twice: it has waited long enough
+        while not all(stop.done for stop in stops):
+            if time.monotonic() > deadline:
+                break
+            time.sleep(POLL_SECONDS)
+    if not all(stop.done for stop in stops):
+        _lost.add(current())
+        warnings.warn(
+            f"a kernel on cuda:{current()} did not stop within {GRACE_SECONDS:g} seconds and runs "
+            "on until this process ends, which can no longer use that GPU: is there an endless "
+            "loop in a functor?",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
+
+_lost: set[int] = set()  # GPUs on which a kernel does not end
+
+
+@atexit.register  # before CuPy registers anything, hence after all that it does at the end
+def _leave_lost_gpus() -> None:
+    """End at once where a kernel does not: to free its memory would wait for it."""
+    if _lost:
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(Exception):
+                stream.flush()
+        os._exit(130)
+
+
+def ask_to_stop(syncs: list[int]) -> None:
     """Set the words, on the current GPU, at which kernels look whether they are to stop."""
     with library().cuda.Stream(non_blocking=True) as aside:
         word = np.ones(1, np.uint32)
-        for cancel in cancels:
-            upload(cancel, word, aside)
+        for sync in syncs:
+            upload(sync + CANCEL * _WORD, word, aside)
         aside.synchronize()
+
+
+def _peek(address: int) -> np.uint32:
+    """A word of the current GPU, whatever runs there."""
+    word = np.zeros(1, np.uint32)
+    with library().cuda.Stream(non_blocking=True) as aside:
+        runtime = library().cuda.runtime
+        kind = runtime.memcpyDeviceToHost
+        runtime.memcpyAsync(word.ctypes.data, address, word.nbytes, kind, aside.ptr)
+        aside.synchronize()
+    return word[0]
 
 
 @functools.cache

@@ -13,20 +13,24 @@ import contextlib
 import functools
 import os
 import threading
+import time
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from evener import progress
-from evener.device import atomic, interrupts
+from evener.device import atomic, crew, interrupts
 from evener.device.compile import Compiled
 from evener.device.limits import num_cores
+from evener.device.mapped_files import require_whole
 from evener.device.pool import Pool
-from evener.device.sync import CANCEL, abort
+from evener.device.sync import CANCEL, abort, told
 from evener.errors import EvenerError
 
 _POLL_SECONDS = 0.05  # how often a waiting caller looks for Ctrl-C and reports progress
+_GRACE_SECONDS = 1.0  # that threads have to stop in, after which they are left alone
 _PAST_THE_END = np.int64(1) << np.int64(62)
 
 _team: Pool | None = None
@@ -91,6 +95,7 @@ class Parallel:
         worker = self._worker.entry_for(*given)
         if num_chunks == 1:
             worker(*given)  # not worth waking anybody
+            require_whole()
             return
         threads = min(num_threads(), num_chunks)
         running: list[concurrent.futures.Future[None]] = []
@@ -102,6 +107,7 @@ class Parallel:
             counter[0] = _PAST_THE_END
             concurrent.futures.wait(running)
             raise
+        require_whole()
 
 
 def _claiming_loop(kernel: Compiled, name: str) -> Callable[..., None]:
@@ -163,6 +169,23 @@ def run_together(worker: Compiled, threads: int, sync: np.ndarray, *args: Any) -
     return max(bool(future.result()) for future in running)  # all of them: one may have raised
 
 
+_learned = [0, 0]  # by the last run that was led
+
+
+def run_led(worker: Compiled, threads: int, sync: np.ndarray, *args: Any) -> bool:
+    """Run ``worker(thread, threads, sync, *args)``: thread 0 leads, the others help if they can.
+
+    The leader needs nobody else (`evener.device.crew`), so any number of such kernels may run at
+    once, and the call ends with the leader. Returns whether the leader could not go on.
+    """
+    entry = worker.entry_for(0, threads, sync, *args)
+    calls = [(entry, (t, threads, sync, *args)) for t in range(threads)]
+    crew.ready(sync, _learned)
+    running = _run_all(calls, [sync], needed=1)
+    _learned[:] = crew.learned_by(sync)
+    return max(bool(future.result()) for future in running if future.done())
+
+
 def most_threads() -> int:
     """How many threads can run one kernel together."""
     return _pool().most
@@ -197,14 +220,17 @@ def _run_all(
     syncs: list[np.ndarray],
     watch: Callable[[], None] | None = None,
     let_go: Callable[[], None] | None = None,
+    needed: int | None = None,
 ) -> list[concurrent.futures.Future[Any]]:
-    """Run calls that wait for each other, until none is left; the first words pass a wish to stop.
+    """Run calls that wait for each other, until none is left; the first words pass on a stop.
 
-    They run on threads of their own, so that Ctrl-C is seen here.
+    They run on threads of their own, so that Ctrl-C is seen here. Only the first ``needed`` calls
+    are waited for, all of them unless said.
     """
 
     def wait(waiting: Any) -> Any:
-        done, waiting = concurrent.futures.wait(waiting, _POLL_SECONDS)
+        _, waiting = concurrent.futures.wait(waiting, _POLL_SECONDS)
+        done = [future for future in running if future.done()]
         if any(future.exception() or (future.result() or 0) < 0 for future in done):
             for sync in syncs:
                 abort(sync)
@@ -212,21 +238,51 @@ def _run_all(
                 let_go()
         return waiting
 
+    running: Any = []
     waiting: Any = []
     try:
         with interrupts.held_back():  # between two of them it would leave the first waiting
-            waiting = running = _pool().submit(calls)
+            running = _pool().submit(calls)
+            waiting = running[:needed]
         while waiting:
             waiting = wait(waiting)
             if watch is not None:
                 watch()
-            progress.report(0, 0)
+            progress.tell_supersteps(*told(syncs))
     except BaseException as error:
         if syncs[0][CANCEL] == 0:
             syncs[0][CANCEL] = 1
         if let_go is not None and not isinstance(error, KeyboardInterrupt):
             let_go()
-        while waiting:
-            waiting = wait(waiting)
+        if not _wait_for_the_end(waiting, wait) and let_go is not None:
+            let_go()  # other devices wait for threads that never come
         raise
     return running
+
+
+def _wait_for_the_end(waiting: Any, wait: Callable[[Any], Any]) -> bool:
+    """Wait for threads that were asked to stop, but not for ever: a functor may never return.
+
+    Returns whether they stopped.
+    """
+    deadline = time.monotonic() + _GRACE_SECONDS
+    with contextlib.suppress(KeyboardInterrupt):  # asked twice: it has waited long enough
+        while waiting and time.monotonic() < deadline:
+            waiting = wait(waiting)
+    if waiting:
+        _abandon(len(waiting))
+    return not waiting
+
+
+def _abandon(threads: int) -> None:
+    """Leave threads alone that do not stop, and let the next run have others."""
+    global _team
+    with _team_lock:
+        _team = None
+    warnings.warn(
+        f"{threads} {'thread' if threads == 1 else 'threads'} did not stop within "
+        f"{_GRACE_SECONDS:g} seconds and will run on until this process ends: is there an endless "
+        "loop in a functor? Later runs get new threads.",
+        RuntimeWarning,
+        stacklevel=2,
+    )

@@ -18,7 +18,9 @@ from evener.device.compile import compiled
 WARP = 32
 BLOCK = 512  # threads of a block
 BUFFER = 128  # items of shared memory for each warp
-BARRIERS = 32  # word that counts barriers, on a line of its own: all wait for the first word
+# Words of a grid's sync, beside the barrier's own: the host's wish to stop, and how many barriers
+# were passed, on a line of its own since all wait for the first word.
+CANCEL, BARRIERS = 8, 32
 
 _TOP = np.int64(1) << np.int64(31)
 _TOP_BIT = np.uint32(1 << 31)

@@ -35,7 +35,6 @@ from evener.errors import DeviceError, MemoryBudgetError
 from evener.graph.csr import Graph
 from evener.operators.frontier import ALL
 from evener.operators.grid.frontier import (
-    CANCEL,
     EDGES,
     FORM,
     INFO_WORDS,
@@ -100,7 +99,7 @@ class _Launch(NamedTuple):
     kernel: device.GridKernel
     packed: device.Packed
     sizes: dict[str, int]  # of the two pieces of memory
-    cancel: int  # where the word is, among what is cleared
+    sync: int  # where its words are, among what is cleared
     told: int  # where what the kernel tells begins there: scalars, then the trace
     partials: tuple[device.Span, ...]
     at: memory.OnDevice
@@ -497,12 +496,11 @@ def _launch(job: Job, plan: _Plan, room: int, ordinal: int) -> _Launch:
         kernel = _ready(job, plan, arguments, ordinal)
         sync, partials, record, trace = (arguments[SIGNATURE.index(name)] for name in _LOOKED_AT)
         told = partials[0].address if partials else trace.address
-        cancel = sync.address + CANCEL * sync.dtype.itemsize
         packed = device.pack(arguments)
         nbytes = sum(layout.sizes.values()) + at.nbytes
         nbytes += sum(field.nbytes for field in job.fields.values())
         launches[key] = _Launch(
-            kernel, packed, layout.sizes, cancel, told, partials, at, room, record, nbytes
+            kernel, packed, layout.sizes, sync.address, told, partials, at, room, record, nbytes
         )
     return launches[key]
 
@@ -532,7 +530,7 @@ def _run(
     few = trace + FEW_ROWS * TRACE_WORDS * 8
     launched_at = [0]  # row of the trace
     while True:
-        seconds += launch.kernel.run(_words(job, launch, regions, fields), cleared + launch.cancel)
+        seconds += launch.kernel.run(_words(job, launch, regions, fields), cleared + launch.sync)
         told = device.download(cleared + launch.told, few - launch.told)
         head = told[trace - launch.told :].view(np.int64)
         if head[STATUS] != MORE_ROOM:

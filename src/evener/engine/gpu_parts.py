@@ -47,7 +47,6 @@ from evener.engine.parts import Parts, divide, divide_by
 from evener.engine.preallocate import entry_bytes
 from evener.engine.trace import MOST_ROWS, row_of_parts
 from evener.errors import DeviceError, MemoryBudgetError
-from evener.operators.grid.frontier import CANCEL
 from evener.operators.grid.record import FUSED, NEEDED, STATUS, TRACE_WORDS, VISITED
 from evener.operators.grid.world import MOST_PARTS, ROW
 from evener.operators.policies import Policy
@@ -291,10 +290,7 @@ class Card:
             **{region: piece.ptr for region, piece in memory.items()},
         }
         self.words = [self._words(packed) for packed in launch.packed]
-        self.cancels = [
-            self._address(arguments[0]) + CANCEL * arguments[0].dtype.itemsize
-            for arguments in launch.arguments
-        ]
+        self.syncs = [self._address(arguments[0]) for arguments in launch.arguments]
 
     def start(self) -> None:
         """Start the kernels."""
@@ -321,13 +317,18 @@ class Card:
 
     def ask_to_stop(self) -> None:
         """Have the kernels stop at the next superstep, and those of all other machines."""
-        device.ask_to_stop(self.cancels)
+        device.ask_to_stop(self.syncs)
+
+    def wait_for_stop(self) -> None:
+        """Wait for kernels that were asked to stop, if they do."""
+        if self.running is not None:
+            device.wait_for_the_end(self.running.stops)
 
     def wait(self) -> None:
         """Wait until the kernels have ended."""
         if self.running is None:  # another one failed before
             return
-        self.seconds = self.running.wait(self.cancels)
+        self.seconds = self.running.wait(self.syncs)
         traces = [arguments[TRACE] for arguments in self.launch.arguments]
         self.heads = [self._fetched(trace, FEW_ROWS * TRACE_WORDS) for trace in traces]
         self.ended = max(int(head[STATUS]) for head in self.heads)

@@ -16,10 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from evener import progress
 from evener.device import cuda as device
 from evener.device import interrupts
-from evener.device.cuda import POLL_SECONDS, SPIN_SECONDS
+from evener.device.cuda import POLL_SECONDS, SPIN_SECONDS, TELL_SECONDS
 from evener.device.fetch import fetched
 from evener.engine import gpu
 from evener.engine.gpu_parts import (
@@ -37,7 +36,7 @@ from evener.engine.lazy import new_array
 from evener.engine.lower import pulls
 from evener.engine.lower_resume import MORE_ROOM
 from evener.engine.memory import estimate_memory, require_parts
-from evener.engine.native_parts import _Run, lists_of, name_of, require_threads
+from evener.engine.native_parts import _Run, grown_apart, lists_of, name_of, require_threads
 from evener.engine.partition_stats import measure_partition
 from evener.engine.partitioners import partition as assign
 from evener.engine.parts import Parts, divide_by, put_back
@@ -217,11 +216,11 @@ def _run(
     largest = max(parts.parts[p].owned for p in on_gpus)
     most = most_recorded_on(job, plan, parts, on_gpus)
     room = job.preallocation.first(job, largest, most) if plan.replays else 1
-    planned = time.perf_counter() - began
+    planned, growth = time.perf_counter() - began, 1
     while True:
         on_cpu = None
         if any(threads):
-            on_cpu = _Run(job, parts, threads, policy, direction, lambda kernel: hub)
+            on_cpu = _Run(job, parts, threads, policy, direction, lambda kernel: hub, growth)
             assert on_cpu.kernel.carried == plan.lowered.carried
         began = time.perf_counter()
         cards = []
@@ -236,11 +235,14 @@ def _run(
             job.stats["loop_seconds"] = _go(on_cpu, cards, hub)
         except RecordIsFull:
             needed = max(card.needed for card in cards)
-            # A GPU has no more than it was given; the CPU could not have had more.
-            if needed == 0 or room > ROOM * job.graph.num_vertices:
+            if needed == 0:  # it was the CPU
+                growth = grown_apart(job, parts, growth)
+            elif room > ROOM * job.graph.num_vertices:
                 raise out_of_room(job) from None
-            needed = max(needed, room + 1)
-            room = job.preallocation.more(job, largest, room, needed, most, times=4)
+            else:
+                needed = max(needed, room + 1)
+                room = job.preallocation.more(job, largest, room, needed, most, times=4)
+            job.begin_again()
             continue
         if on_cpu is not None:
             on_cpu.collect(job.stats["loop_seconds"])
@@ -271,22 +273,27 @@ def _go(on_cpu: _Run | None, cards: list[Card], hub: HubMemory) -> float:
         if on_cpu is not None:
             on_cpu.go(watch, hub.give_up)
         else:
+            told = started
             while not _are_done(cards):
-                if time.perf_counter() - started > SPIN_SECONDS:
+                now = time.perf_counter()
+                if now - started > SPIN_SECONDS:
                     time.sleep(POLL_SECONDS)
-                    progress.report(0, 0)
+                if now - told > TELL_SECONDS:
+                    told = now
+                    with cards[0].here():
+                        device.tell_progress(cards[0].syncs)
     except KeyboardInterrupt:
         if on_cpu is None:
             _stop(cards[:1])
         elif not begun:  # else it has passed the wish on
             hub.give_up()
-        _end(cards)
+        _wait_for_stops(cards)
         raise
     except BaseException:
         hub.give_up()  # for those that wait for the one that failed
         if on_cpu is None:
             _stop(cards)
-        _end(cards)
+        _wait_for_stops(cards)
         raise
     _end(cards)
     seconds = time.perf_counter() - started
@@ -306,6 +313,13 @@ def _are_done(cards: list[Card]) -> bool:
     """Whether all have ended; the error of any is raised."""
     done = [card.is_done() for card in cards]
     return all(done)
+
+
+def _wait_for_stops(cards: list[Card]) -> None:
+    """Wait for kernels that were asked to stop, if they do."""
+    for card in cards:
+        with contextlib.suppress(Exception), card.here():
+            card.wait_for_stop()
 
 
 def _end(cards: list[Card]) -> None:

@@ -37,6 +37,13 @@ class Job:
     make_trace: Callable[[], list[dict[str, Any]]] | None = None  # instead, when somebody looks
     preallocation: Preallocation = AS_NEEDED
     left: list[int | None] = field(default_factory=list)  # bytes for records, where limits say so
+    given: dict[str, Any] = field(default_factory=dict)  # the parameters, as they were given
+    lazy: bool = False  # whether fields are `LazyArray`
+
+    def begin_again(self) -> None:
+        """Set fields and frontier to what they were when the run began."""
+        fresh = set_up(self.program, self.graph, self.given, lazy=self.lazy)
+        self.fields, self.frontier = fresh.fields, fresh.frontier
 
     @property
     def declaration(self) -> Declaration:
@@ -81,7 +88,7 @@ def set_up(
             raise ProgramError(
                 f"{d.name}.start replaces self.{name}; assign to its elements (self.{name}[:] = …)."
             )
-    job = Job(program, graph, params, fields, frontier)
+    job = Job(program, graph, params, fields, frontier, given=parameters, lazy=lazy)
     for stage in walk(d.loop):
         if isinstance(stage, Repeat) and stage.order is not None:
             delta = job.value_of(stage.order.delta)

@@ -16,7 +16,7 @@ import numpy as np
 
 from evener.device import atomic, compiled, serial
 from evener.device.diagnose import raises
-from evener.device.sync import STOP, barrier, cycles
+from evener.device.sync import STOP, barrier, cycles, show
 from evener.engine import fusion
 from evener.engine.job import Job, field_dtype
 from evener.engine.lower_loops import Loops
@@ -44,7 +44,7 @@ from evener.programs.stages import (
     walk,
 )
 
-MODES = {"push": advance_module.PUSH, "pull": advance_module.PULL, "auto": advance_module.AUTO}
+MODES = {"push": frontier_module.PUSH, "pull": frontier_module.PULL, "auto": frontier_module.AUTO}
 SIDES = {"in": ("into", "weight_in"), "out": ("out", "weight_out"), "both": ("both", "weight_both")}
 IDEMPOTENT = ("min", "max", "any")
 
@@ -76,14 +76,6 @@ class Kernel:
     has_edges: bool = False  # whether there are frontiers of edges
     has_both: bool = False  # whether a gather goes along both directions of a directed graph
     is_inexact: bool = False  # whether a vertex may be twice in a frontier
-
-
-def lower(job: Job, direction: str, state: Any) -> Kernel:
-    """Write the kernel of a job; DeviceError for what only the interpreter runs."""
-    writer = _Writer(job, direction, state)
-    kernel = writer.write()
-    kernel.orders, kernel.has_edges = writer.orders, writer.has_edges
-    return kernel
 
 
 def pulls(d: Declaration, direction: str) -> bool:
@@ -123,11 +115,12 @@ class _Writer(Loops):
         self.kernel = Kernel("", {})
         self.names: dict[str, Any] = {
             "np": np, "State": state, "barrier": barrier, "STOP": STOP, "cycles": cycles,
+            "show": show,
             "always": advance_module.always,
             "Team": frontier_module.Team, "Frontier": frontier_module.Frontier,
             "Adjacency": frontier_module.Adjacency,
             "advance": advance_module.advance, "fill_all": advance_module.fill_all,
-            "nearest": nearest_module.nearest, "Pool": nearest_module.Pool,
+            "Pool": nearest_module.Pool,
             "filter_": vertices_module.filter, "compute": vertices_module.compute,
             "gather": gather_module.gather, "gather_at_once": gather_module.gather_at_once,
             "gather_all": gather_module.gather_all, "sum_up": gather_module.sum_up,
@@ -172,10 +165,6 @@ class _Writer(Loops):
         at = len(self.lines)
         self.sequence(self.d.loop)
         copied = self.kernel.copied
-        begin = [f"field_{name} = fields[{i}]" for i, name in enumerate(self.d.fields)]
-        begin += [f"copy_{name} = copies[{i}]" for i, name in enumerate(copied)]
-        begin += [f"moved_{name} = False" for name in copied]
-        self.lines[at:at] = ["    " + line for line in begin]
         for i, name in enumerate(self.d.fields):
             if name in copied:
                 self.put(f"settle(team, fields[{i}], field_{name}, moved_{name})")
@@ -184,6 +173,11 @@ class _Writer(Loops):
         self.put("trace[0, 5 + thread] = visited")
         self.put("if thread == 0: trace[0, 1] = fused")
         self.put(f"return {self.outcome()}")
+        begin = [f"field_{name} = fields[{i}]" for i, name in enumerate(self.d.fields)]
+        begin += [f"copy_{name} = copies[{i}]" for i, name in enumerate(copied)]
+        begin += [f"moved_{name} = False" for name in copied]
+        begin += self.after_prologue()
+        self.lines[at:at] = ["    " + line for line in begin]
         text = f"def worker({', '.join(self.signature)}):\n" + "\n".join(self.lines) + "\n"
         self.kernel.text, self.kernel.names = text, self.names
         return self.kernel
@@ -191,6 +185,10 @@ class _Writer(Loops):
     def prologue(self) -> tuple[str, ...]:
         """What the names in a kernel stand for."""
         return _PROLOGUE
+
+    def after_prologue(self) -> list[str]:
+        """What stands between the names and the loop; asked for when all else is written."""
+        return []
 
     def outcome(self) -> str:
         """What a kernel returns at its end."""
@@ -314,7 +312,7 @@ class _Writer(Loops):
         where = "always" if stage.where is None else f"f_{stage.where}"
         mode = MODES[self.direction]
         if self.direction == "auto" and stage.where is None:
-            mode = advance_module.PUSH
+            mode = frontier_module.PUSH
         source = self.source(stage)
         self.put(f"s = {self.state('weight_out')}")
         self.put(f"t = {self.state('weight_in')}")

@@ -18,7 +18,7 @@ from evener.engine.globalize import globalized
 from evener.engine.job import Job
 from evener.engine.lower import MODES, Kernel, _Writer
 from evener.engine.partitioned_exchange import Plan
-from evener.operators import advance as advance_module
+from evener.operators import frontier as frontier_module
 from evener.operators import hub as hub_module
 from evener.programs.stages import Advance, Edges, Gather, Reduce, Repeat, Stage
 
@@ -276,8 +276,8 @@ class Exchanges(_Writer):
         """Whichever all parts decide on."""
         mode = MODES[self.direction]
         if self.direction == "auto" and stage.where is None:
-            mode = advance_module.PUSH
-        if mode == advance_module.AUTO:
+            mode = frontier_module.PUSH
+        if mode == frontier_module.AUTO:
             self.put(f"arcs = arcs_of(team, out, {source}, {mode})")
             self.talk(
                 f"size, arcs = census_of_arcs(team, world, turn, {source}.info[0], arcs)",
@@ -296,7 +296,7 @@ class Exchanges(_Writer):
             self.indent += 1
             self.push(stage, where, source)
             self.indent -= 1
-        elif mode == advance_module.PULL:
+        elif mode == frontier_module.PULL:
             self.put("pulled = True")
             self.pull(stage, where, source)
         else:

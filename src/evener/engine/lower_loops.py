@@ -184,28 +184,9 @@ class Loops(ABC):
         bounded = stage.until is not None or stage.max_supersteps is not None or stage.record
         return not (bounded or told & {"superstep", "changed"})
 
+    @abstractmethod
     def fused(self, stage: Repeat) -> None:
-        """An ordered loop as one operator."""
-        advance = stage.stages[0]
-        assert isinstance(advance, Advance)
-        assert stage.order is not None
-        where = "always" if advance.where is None else f"f_{advance.where}"
-        outer = self.open(stage)
-        self.put(f"s = {self.state('weight_out')}")
-        self.put("members, clock = current.info[0], cycles()")
-        self.put(
-            f"rounds, made, full = nearest(team, out, f_{advance.functor}, {where}, s, "
-            f"{self.field(stage.order.field.name)}, 1.0 / {self.limit(stage.order.delta)}, "
-            "current, ordered[0], ordered[1], "
-            "Pool(ordered[2][thread], ordered[3][thread], ordered[4][thread], "
-            "ordered[5][thread], ordered[6][thread]))"
-        )
-        self.put("if full: return True")
-        self.put("visited += made")
-        self.put("if rounds > 0:")
-        self.put("    note(team, trace, row, rounds - 1, members, made, False, clock)")
-        self.put("    row, fused = row + 1, fused + rounds - 1")
-        self.close(stage, outer)
+        """An ordered loop whose buckets may fuse, as one operator or a few."""
 
     def ordered(self, stage: Repeat) -> None:
         """An ordered loop with a superstep for each bucket."""

@@ -109,6 +109,11 @@ class _PartsWriter(RunsAhead):
             *(f"all_{name} = alls[{i}]" for i, name in enumerate(self.d.fields)),
         )
 
+    def note(self) -> None:
+        """The row of a superstep, and a word of it for whoever waits."""
+        super().note()
+        self.put("show(sync, thread, row + fused, members, calls)")
+
     def outcome(self) -> str:
         """Why it stopped, if it did."""
         self.put("if thread == 0: rows[0, 0] = cycles() - began")

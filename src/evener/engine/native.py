@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from evener import progress
-from evener.device import interrupts, require_memory
-from evener.device.compile import Compiled
+from evener.device import crew, interrupts, require_memory
+from evener.device.compile import Compiled, kind_of
 from evener.device.states import Identity, state_type
 from evener.device.sync import new_sync
-from evener.device.team import most_threads, run_together
+from evener.device.team import most_threads, run_led
 from evener.engine.check_functors import (
     check_functors,
     compile_kernel,
@@ -24,23 +24,27 @@ from evener.engine.check_functors import (
     total_dtype,
 )
 from evener.engine.job import Job, field_dtype
-from evener.engine.lower import Kernel, lower, pulls
-from evener.engine.preallocate import out_of_room
+from evener.engine.lower import Kernel, pulls
+from evener.engine.lower_led import lower_led
 from evener.engine.rooms import (
+    Rooms,
     bucket_bytes,
     bucket_rooms,
     edge_rooms,
+    grown,
     joined_once,
     most_recorded,
     record_rooms,
     room,
+    rooms_of,
     waiting_rooms,
 )
 from evener.engine.trace import MOST_ROWS
 from evener.errors import DeviceError
 from evener.graph.csr import Graph
-from evener.operators.frontier import ALL, BUFFER, EDGES, FORM, INFO_WORDS, SIZE
+from evener.operators.frontier import ALL, BUFFER, EDGES, FORM, INFO_WORDS, NUMBER, SIZE
 from evener.operators.gather import num_chunks
+from evener.operators.vertices import partial_words
 from evener.programs.fields import neutral
 from evener.programs.stages import Backwards, Gather, Repeat, walk
 
@@ -61,8 +65,10 @@ def execute(job: Job, threads: int, direction: str = "auto") -> None:
     if job.graph.num_vertices == 0:
         return
     began = time.perf_counter()
-    plan = _plan(job, direction)
-    scratch = _scratch(job, plan, threads)
+    plan, n = _plan(job, direction), job.graph.num_vertices
+    left = job.left[0] if job.left else None
+    growth = 1
+    scratch = _scratch(job, plan, threads, rooms_of(job, n, left))
     arguments = (*_given(job, plan), *scratch)
     # Compiled on this thread, for arguments of these types; nothing runs yet.
     examples = (0, threads, new_sync(), *arguments)
@@ -73,17 +79,25 @@ def execute(job: Job, threads: int, direction: str = "auto") -> None:
             compile_kernel(job.declaration, plan.worker, *examples)
     job.stats["compile_seconds"] = time.perf_counter() - began
     started = time.perf_counter()
-    sync = new_sync()
-    with told_as_mistakes(job.declaration):
-        stopped = run_together(plan.worker, threads, sync, *arguments)
-    if stopped:
-        raise out_of_room(job)
+    # There may be no stage that is worth so many threads.
+    hands = min(threads, 1 + (job.graph.num_vertices + job.graph.num_edges) // crew.WORTH)
+    while _run(job, plan, hands, arguments):  # there was too little room
+        growth = grown(job, n, left, growth)
+        job.begin_again()
+        scratch = _scratch(job, plan, threads, rooms_of(job, n, left, growth))
+        arguments = (*_given(job, plan), *scratch)
     _collect(job, arguments, threads, time.perf_counter() - started)
     recorded = most_recorded(scratch[_RECORD])
-    job.preallocation.remember(job, job.graph.num_vertices, recorded)
+    job.preallocation.remember(job, n, recorded)
     recorded = scratch[_RECORD][0].size if job.preallocation.fixed else recorded
     job.stats["memory"] = [_memory(arguments, recorded)]
-    _kept[job.graph] = _scratch_key(job, plan, threads), scratch
+    _kept[job.graph] = (plan.worker, threads, rooms_of(job, n, left, growth)), scratch
+
+
+def _run(job: Job, plan: _Plan, hands: int, arguments: tuple[Any, ...]) -> bool:
+    """Run the kernel; returns whether it could not go on."""
+    with told_as_mistakes(job.declaration):
+        return run_led(plan.worker, hands, new_sync(), *arguments)
 
 
 class _Plan(NamedTuple):
@@ -98,7 +112,7 @@ def _worker(text: str, key: Any, names: Any) -> Compiled:
     linecache.cache[file] = (len(text), None, text.splitlines(True), file)
     scope = {**names.value, "__name__": __name__}  # cached code looks its module up
     exec(compile(text, file, "exec"), scope)
-    return Compiled(scope["worker"])
+    return Compiled(scope["worker"], _nrt=False)  # it makes no arrays: nobody counts references
 
 
 class _Names:
@@ -114,10 +128,29 @@ class _Names:
         return isinstance(other, _Names)
 
 
+# Plans of each program, by all that decides the text of its kernel: to write that takes longer than
+# a small run.
+_plans: weakref.WeakKeyDictionary[type, dict[Any, _Plan]] = weakref.WeakKeyDictionary()
+
+
 def _plan(job: Job, direction: str) -> _Plan:
+    graph = job.graph
+    kinds = (
+        graph._indptr.dtype, graph._indices.dtype, _weights(job, graph).dtype,
+        *(kind_of(value) for value in job.params.values()),
+    )  # fmt: skip
+    program, *rest = kernel_key(job)
+    known = _plans.setdefault(program, {})
+    key = (*rest, kinds, direction)
+    if key not in known:
+        known[key] = _make_plan(job, direction)
+    return known[key]
+
+
+def _make_plan(job: Job, direction: str) -> _Plan:
     d = job.declaration
     state = state_type((*d.fields, *d.params, *d.scalars, *OFFERED))
-    kernel = lower(job, direction, state)
+    kernel = lower_led(job, direction, state)
     for number, stage in enumerate(kernel.gathers):
         dtype = total_dtype(d, _functors(job, kernel), stage, *_examples(job))
         kernel.names[f"neutral_of_{number}"] = dtype.type(
@@ -191,12 +224,12 @@ _RECORD = 8  # its place among what a kernel works with
 _kept: weakref.WeakKeyDictionary[Graph, tuple[Any, tuple[Any, ...]]] = weakref.WeakKeyDictionary()
 
 
-def _scratch(job: Job, plan: _Plan, threads: int) -> tuple[Any, ...]:
+def _scratch(job: Job, plan: _Plan, threads: int, rooms: Rooms) -> tuple[Any, ...]:
     """All else that the kernel works on, new or used before."""
     key, scratch = _kept.pop(job.graph, (None, ()))
     plain = not plan.kernel.has_edges and not plan.kernel.orders
-    if not plain or key != _scratch_key(job, plan, threads):
-        scratch = _new_scratch(job, plan, threads)
+    if not plain or key != (plan.worker, threads, rooms):
+        scratch = _new_scratch(job, plan, threads, rooms)
     else:
         marks, partials, ordered, trace = scratch[1], scratch[3], scratch[7], scratch[-1]
         for array in (marks, *partials, ordered[0], ordered[-1], trace[0]):
@@ -205,12 +238,7 @@ def _scratch(job: Job, plan: _Plan, threads: int) -> tuple[Any, ...]:
     return scratch
 
 
-def _scratch_key(job: Job, plan: _Plan, threads: int) -> tuple[Any, ...]:
-    room = job.preallocation.only(job, job.graph.num_vertices)
-    return plan.worker, threads, room, tuple(job.left)
-
-
-def _new_scratch(job: Job, plan: _Plan, threads: int) -> tuple[Any, ...]:
+def _new_scratch(job: Job, plan: _Plan, threads: int, rooms: Rooms) -> tuple[Any, ...]:
     graph, d = job.graph, job.declaration
     n, ids = graph.num_vertices, _unsigned(graph._indices).dtype
     stages = list(walk(d.loop))
@@ -227,7 +255,8 @@ def _new_scratch(job: Job, plan: _Plan, threads: int) -> tuple[Any, ...]:
         for name in plan.kernel.summed
     )
     partials = tuple(
-        np.zeros(8 * threads, field_dtype(scalar.dtype, graph)) for scalar in d.scalars.values()
+        np.zeros(partial_words(threads), field_dtype(scalar.dtype, graph))
+        for scalar in d.scalars.values()
     )
     return (
         _fronts(n, ids, threads, replays),
@@ -237,18 +266,15 @@ def _new_scratch(job: Job, plan: _Plan, threads: int) -> tuple[Any, ...]:
         (*totals, np.empty(0)),
         (*copies, np.empty(0)),
         (*sums, np.empty(0)),
-        bucket_rooms(n, graph.num_edges, graph.degrees, ids, threads if ordered else 0),
+        bucket_rooms(
+            n, graph.num_edges, graph.degrees, ids, threads if ordered else 0, rooms.bucketed
+        ),
         record_rooms(
-            n,
-            ids,
-            replays,
-            plan.kernel.has_edges,
-            job.preallocation.only(job, n),
-            job.left[0] if job.left else None,
+            ids, replays, plan.kernel.has_edges, rooms.recorded, fixed=job.preallocation.fixed
         ),
         edge_rooms(graph.num_edges, ids, threads, plan.kernel.has_edges),
         waiting_rooms(n, ids, threads, plan.kernel.orders),
-        np.zeros((MOST_ROWS + 1, 5 + threads), np.int64),
+        np.zeros((MOST_ROWS + 1, 6), np.int64),
     )
 
 
@@ -278,8 +304,9 @@ def _begin(job: Job, fronts: tuple[np.ndarray, ...]) -> None:
     for info in (first, following, everyone, spare, replayed):
         info.fill(0)
     everyone[[SIZE, FORM, EDGES]] = n, ALL, m
+    first[NUMBER], following[NUMBER], spare[NUMBER] = 1, 2, 3
     if job.frontier is None:
-        first[:] = everyone
+        first[[SIZE, FORM, EDGES]] = n, ALL, m
     else:
         queue[: len(job.frontier)] = job.frontier
         first[[SIZE, EDGES]] = len(job.frontier), job.graph.degrees[job.frontier].sum()

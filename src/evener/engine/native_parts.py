@@ -33,15 +33,17 @@ from evener.engine.memory import require_parts
 from evener.engine.native import OFFERED, _functors, _Names, _unsigned, _worker
 from evener.engine.partitioners import partition as assign
 from evener.engine.parts import Part, Parts, divide, divide_by, fill, picked, put_back
-from evener.engine.preallocate import RecordIsFull, out_of_room
+from evener.engine.preallocate import RecordIsFull
 from evener.engine.rooms import (
     bucket_bytes,
     bucket_rooms,
     edge_rooms,
+    grown,
     joined_once,
     most_recorded,
     record_rooms,
     room,
+    rooms_of,
     waiting_rooms,
 )
 from evener.engine.trace import MOST_ROWS, row_of_parts
@@ -51,6 +53,7 @@ from evener.operators.frontier import ALL, BUFFER, EDGES, FORM, INFO_WORDS, SIZE
 from evener.operators.gather import num_chunks
 from evener.operators.hub import APART
 from evener.operators.policies import Policy
+from evener.operators.vertices import partial_words
 from evener.programs.fields import neutral
 from evener.programs.stages import Backwards, Edges, Gather, walk
 
@@ -125,6 +128,13 @@ def execute_parts(
     _execute(job, threads, parts, policy, direction)
 
 
+def grown_apart(job: Job, parts: Parts, growth: int) -> int:
+    """As `grown`, of all parts: nobody knows which was full."""
+    largest = max(part.owned for part in parts.parts)
+    left = [one for one in job.left if one is not None]
+    return grown(job, largest, min(left, default=None), growth)
+
+
 def _execute(
     job: Job, threads: list[int], parts: Parts | None, policy: Policy, direction: str
 ) -> None:
@@ -136,13 +146,17 @@ def _execute(
     if parts is None:
         job.fields = {name: np.asarray(field) for name, field in job.fields.items()}
         return
-    run = _Run(job, parts, threads, policy, direction)
-    job.stats["compile_seconds"] = run.compile_seconds
-    started = time.perf_counter()
-    try:
-        run.go()
-    except RecordIsFull:
-        raise out_of_room(job) from None
+    growth = 1
+    while True:
+        run = _Run(job, parts, threads, policy, direction, growth=growth)
+        job.stats["compile_seconds"] = run.compile_seconds
+        started = time.perf_counter()
+        try:
+            run.go()
+            break
+        except RecordIsFull:
+            growth = grown_apart(job, parts, growth)
+            job.begin_again()
     job.stats["loop_seconds"] = time.perf_counter() - started
     run.collect(job.stats["loop_seconds"])
 
@@ -155,7 +169,7 @@ class _Run:
 
     def __init__(
         self, job: Job, parts: Parts, threads: list[int], policy: Policy, direction: str,
-        hub: Callable[[PartsKernel], HubMemory] | None = None,
+        hub: Callable[[PartsKernel], HubMemory] | None = None, growth: int = 1,
     ):  # fmt: skip
         self.job, self.d, self.parts, self.threads = job, job.declaration, parts, threads
         self.policy, self.sync = policy, new_sync()
@@ -172,8 +186,12 @@ class _Run:
         # New memory costs more than many runs: what the last one worked in serves again, unless
         # it failed or another run has it now.
         dtypes = tuple(str(array.dtype) for array in job.fields.values())
-        room = job.preallocation.only(job, job.graph.num_vertices)
-        self.key = (self.kernel.text, tuple(threads), dtypes, room, tuple(job.left))
+        lefts = job.left or [None] * len(threads)
+        self.rooms = [
+            rooms_of(job, part.owned, left, growth)
+            for part, left in zip(parts.parts, lefts, strict=True)
+        ]
+        self.key = (self.kernel.text, tuple(threads), dtypes, tuple(self.rooms))
         self.scratch: dict[Any, Any] = parts.kept.pop(self.key, {})
         self.fields = {name: self._spread(name) for name in self.d.fields}
         self._share(direction)
@@ -328,7 +346,8 @@ class _Run:
             for name in kernel.summed
         )
         partials = tuple(
-            np.zeros(8 * threads, field_dtype(s.dtype, job.graph)) for s in d.scalars.values()
+            np.zeros(partial_words(threads), field_dtype(s.dtype, job.graph))
+            for s in d.scalars.values()
         )
         place = np.array(
             [p, len(self.threads), sum(self.threads), sum(self.threads[:p]),
@@ -339,7 +358,8 @@ class _Run:
         trace = self._again("trace", p, lambda: np.zeros((MOST_ROWS + 1, 5 + threads), np.int64))
         told = self._again("told", p, lambda: np.zeros((MOST_ROWS + 1, 4), np.int64))
         ordered = self._again("ordered", p, lambda: bucket_rooms(
-            n, m + len(self.parts.home), job.graph.degrees, ids, threads if kernel.fuses else 0
+            n, m + len(self.parts.home), job.graph.degrees, ids, threads if kernel.fuses else 0,
+            self.rooms[p].bucketed,
         ))  # fmt: skip
         for array in (trace[0], told[0], ordered[0], ordered[-1]):
             array[...] = 0
@@ -357,8 +377,8 @@ class _Run:
             (*sums, np.empty(0)),
             ordered,
             self._again("record", p, lambda: record_rooms(
-                n, ids, replays, kernel.has_edges, job.preallocation.only(job, n),
-                job.left[p] if job.left else None,
+                ids, replays, kernel.has_edges, self.rooms[p].recorded,
+                fixed=job.preallocation.fixed,
             )),
             edge_rooms(m, ids, threads, kernel.has_edges),
             waiting_rooms(n, ids, threads, kernel.orders),

@@ -38,8 +38,9 @@ from evener.engine.partitioned_exchange import Holding, Local
 from evener.engine.rooms import edge_rooms
 from evener.errors import DeviceError
 from evener.operators.frontier import BITS, BUFFER, FORM, INFO_WORDS, SIZE
+from evener.operators.vertices import partial_words
 from evener.programs.fields import neutral
-from evener.programs.stages import Advance, Compute, Edges, Filter, Gather, Reduce, Stage
+from evener.programs.stages import Advance, Compute, Edges, Filter, Gather, Reduce, Repeat, Stage
 
 fault: tuple[int, int] | None = None  # tests have a part fail at a superstep
 
@@ -167,7 +168,7 @@ class CompiledPart(Part):
             field_dtype(scalar.dtype, self.job.graph)
             for scalar in self.declaration.scalars.values()
         ]
-        return tuple(np.zeros(8 * self.threads, dtype) for dtype in dtypes)
+        return tuple(np.zeros(partial_words(self.threads), dtype) for dtype in dtypes)
 
     def edges_of(self, room: tuple[np.ndarray, ...]) -> Frontier:
         """The edges in a room, as the interpreter has them."""
@@ -264,6 +265,10 @@ class _StageWriter(_Writer):
         text = f"def worker({', '.join(self.signature)}):\n" + "\n".join(self.lines) + "\n"
         self.kernel.text, self.kernel.names = text, self.names
         return self.kernel
+
+    def fused(self, stage: Repeat) -> None:
+        """Loops are the interpreter's."""
+        raise AssertionError("a stage of a part is no loop")
 
     def keeps(self, stages: tuple[Stage, ...], at: int) -> bool:
         """Every frontier is taken by the host."""

@@ -19,10 +19,12 @@ from evener.device.sync import barrier, claim, prefetch
 from evener.operators.frontier import (
     AHEAD,
     ALL,
+    AUTO,
     BITS,
     EDGES,
     FAR,
     FORM,
+    PULL,
     QUEUE,
     SIZE,
     VERTICES,
@@ -37,7 +39,6 @@ from evener.operators.frontier import (
     to_queue,
 )
 
-PUSH, PULL, AUTO = 0, 1, 2
 TO_PULL, TO_PUSH, SMALL = 15, 18, 256
 ARCS = 1024  # that a thread claims at a time of a list that is divided
 PULLED = 1024  # vertices a thread claims at a time in pull: whole words of bits

@@ -14,11 +14,12 @@ import numpy as np
 from evener.device import atomic, compiled
 from evener.device.sync import barrier, claim, prefetch
 
-# Words of Frontier.info, a cache line apart.
-SIZE, FORM, EDGES = 0, 8, 16
+# Words of Frontier.info, a cache line apart. The number of a frontier never changes.
+SIZE, NUMBER, FORM, EDGES = 0, 1, 8, 16
 INFO_WORDS = 24
 
 QUEUE, BITS, ALL = 0, 1, 2
+PUSH, PULL, AUTO = 0, 1, 2  # directions of an advance
 
 BUFFER = 1024  # vertices a thread collects before it flushes
 VERTICES = 64  # vertices a thread claims at a time, at most, where each has neighbours
@@ -53,6 +54,38 @@ class Adjacency(NamedTuple):
 
     indptr: np.ndarray
     indices: np.ndarray
+
+
+@compiled(allocates=False)
+def one_of(number, first, second, third):
+    """The frontier with this number."""
+    if number == 1:
+        return first
+    return second if number == 2 else third
+
+
+@compiled(allocates=False)
+def arcs_of(lists, frontier, most):
+    """The arcs at the vertices of a frontier, and the vertices; counted no further than matters."""
+    size = frontier.info[SIZE]
+    if frontier.info[FORM] != QUEUE or size >= most:
+        return size * (1 + len(lists.indices) // (len(lists.indptr) - 1))
+    found = size
+    for i in range(size):
+        v = frontier.queue[np.uint64(i)]
+        found += np.int64(lists.indptr[np.uint64(v) + _U1]) - np.int64(lists.indptr[v])
+        if found >= most:
+            break
+    return found
+
+
+@compiled(allocates=False)
+def arcs_to_advance(out, frontier, mode, most):
+    """What an advance has to do: a pull goes over all vertices, however few are in the frontier."""
+    found = arcs_of(out, frontier, most)
+    if mode == PULL or frontier.info[FORM] == BITS:
+        return max(found, len(out.indptr) - 1)
+    return found
 
 
 @compiled(allocates=False)

@@ -189,3 +189,4 @@ def settle(team, field, values, elsewhere):
         share = (len(field) + team.threads - 1) // team.threads
         for v in range(team.thread * share, min((team.thread + 1) * share, len(field))):
             field[v] = values[v]
+    barrier(team.sync, team.threads)

@@ -2,9 +2,9 @@
 
 Method: Meyer and Sanders' delta-stepping as in GAPBS (Beamer, Asanović, Patterson 2015), with
 bucket fusion (Zhang et al.: Optimizing ordered graph algorithms with GraphIt, CGO 2020). A thread
-keeps what it emits in buckets of its own; the nearest bucket of all threads becomes the shared
-frontier. While a thread's part of the current bucket stays small it goes on by itself, which saves
-most barriers on graphs of high diameter.
+keeps what it emits in buckets of its own; the leader finds the nearest bucket of all threads, and
+the crew that it musters makes it the shared frontier. While a thread's part of the current bucket
+stays small it goes on by itself, which saves most barriers on graphs of high diameter.
 
 A bucket is a list of chunks from the thread's pool, which reserves address space for many times the
 arcs and takes memory for what is in the buckets at one time. Chunks count from 1: 0 is none.
@@ -18,7 +18,7 @@ import numpy as np
 
 from evener.device import atomic, compiled
 from evener.device.sync import barrier, claim, prefetch
-from evener.operators.frontier import AHEAD, FORM, SIZE, grain, member, to_queue
+from evener.operators.frontier import AHEAD, SIZE, grain, member, to_queue
 
 CHUNK = 64  # vertices in one chunk of a bucket
 FUSED = 1000  # largest bucket that a thread works off by itself
@@ -149,57 +149,80 @@ def first_bucket(pool):
     return np.int64(bucket) if bucket <= pool.top[HIGHEST] else NONE
 
 
-@compiled(allocates=False)
-def nearest(team, out, f, where, s, field, inverse, current, shared, queue, pool):
-    """Run a whole repeat in the order of ``field``.
+class Pools(NamedTuple):
+    """The buckets of all threads, a row for each."""
 
-    ``queue`` has room for all that one bucket may hold, ``shared`` is `SHARED_WORDS` zeros,
-    ``pool`` is this thread's and empty. Returns rounds, calls of this thread, and whether a pool
-    was too small, so that the run is not complete.
-    """
+    vertices: np.ndarray
+    before: np.ndarray
+    filled: np.ndarray
+    heads: np.ndarray
+    top: np.ndarray
+
+
+@compiled(allocates=False)
+def pool_of(pools, row):
+    """The buckets of one thread."""
+    return Pool(
+        pools.vertices[row], pools.before[row], pools.filled[row], pools.heads[row], pools.top[row]
+    )  # fmt: skip
+
+
+@compiled(allocates=False)
+def spread(team, current, field, inverse, shared, pools):
+    """Put the first frontier, which may span buckets, into the buckets of the threads."""
     to_queue(team, current)
+    pool = pool_of(pools, team.thread)
     size = current.info[SIZE]
-    calls, rounds = _U0, np.int64(0)
-    # The first frontier may span buckets: everybody puts a share into buckets of its own.
     if not has_room(pool, np.uint64(size)):
         shared[FULL] = 1
         size = 0
     for i in range(team.thread, size, team.threads):
         v = member(current, i)
         put(pool, bucket_of(field[v], inverse), v)
-    if team.thread == 0:
-        shared[BUCKET] = shared[BUCKET + 8] = NONE
-        shared[TAIL] = shared[TAIL + 8] = 0
     barrier(team.sync, team.threads)
-    while True:
-        turn = 8 * (rounds & 1)
-        atomic.min(shared, BUCKET + turn, first_bucket(pool))
+
+
+@compiled(allocates=False)
+def nearest_bucket(pools, shared):
+    """The nearest bucket of all threads, of which none is at work."""
+    found = NONE
+    for row in range(len(pools.top)):
+        found = min(found, first_bucket(pool_of(pools, row)))
+    shared[TAIL] = 0
+    return found
+
+
+@compiled(allocates=False)
+def waiting_in(pools, bucket, most):
+    """The vertices in a bucket of all threads, counted no further than matters."""
+    total = np.int64(0)
+    for row in range(len(pools.top)):
+        chunk = pools.heads[row, bucket]
+        while chunk != _U0 and total < most:
+            total += np.int64(pools.filled[row, chunk])
+            chunk = pools.before[row, chunk]
+    return total
+
+
+@compiled(allocates=False)
+def relax(team, out, f, where, s, field, inverse, bucket, shared, queue, pools):
+    """Advance the vertices of a bucket; returns the calls of the functor by this thread.
+
+    ``queue`` has room for all that one bucket may hold. A thread without others takes the buckets
+    as they are.
+    """
+    pool = pool_of(pools, team.thread)
+    bucket = np.uint64(bucket)
+    calls = _U0
+    if team.threads == 1:
+        for row in range(len(pools.top)):
+            other = pool_of(pools, row)
+            calls += _work_off(other, pool, out, f, where, s, field, inverse, bucket, shared)
+    else:
+        for row in range(team.thread, len(pools.top), team.threads):
+            _hand_in(pool_of(pools, row), bucket, shared, queue)
         barrier(team.sync, team.threads)
-        if shared[BUCKET + turn] == NONE:
-            break
-        bucket = np.uint64(shared[BUCKET + turn])
-        chunk = pool.heads[bucket]
-        pool.heads[bucket] = _U0
-        while chunk != _U0:
-            filled = pool.filled[chunk]
-            at = np.uint64(atomic.add(shared, TAIL + turn, np.int64(filled)))
-            if at + filled > np.uint64(len(queue)):
-                shared[FULL] = 1
-                break
-            start = chunk * _CHUNK
-            taken = _U0
-            while taken < filled:
-                queue[at + taken] = pool.vertices[start + taken]
-                taken += _U1
-            chunk = release(pool, chunk)
-        if team.thread == 0:  # the words of the next round; nobody looks at them now
-            shared[BUCKET + 8 - turn] = NONE
-            shared[TAIL + 8 - turn] = 0
-        stops = barrier(team.sync, team.threads)
-        full = shared[FULL] != 0
-        if barrier(team.sync, team.threads) or stops or full:
-            break
-        size = shared[TAIL + turn]
+        size = min(shared[TAIL], len(queue))
         amount = grain(team, size)
         first = claim(team.sync, amount)
         while first < size:
@@ -208,22 +231,44 @@ def nearest(team, out, f, where, s, field, inverse, current, shared, queue, pool
                 u = queue[np.uint64(i)]
                 calls += _advance(pool, out, f, where, s, field, inverse, bucket, u, shared)
             first = claim(team.sync, amount)
-        while pool.heads[bucket] != _U0 and count(pool, bucket) < np.uint64(FUSED):
-            chunk = pool.heads[bucket]
-            pool.heads[bucket] = _U0
-            while chunk != _U0:
-                at = chunk * _CHUNK
-                stop = at + pool.filled[chunk]
-                while at < stop:
-                    ask_ahead(out, s, pool.vertices, at, stop)
-                    u = pool.vertices[at]
-                    calls += _advance(pool, out, f, where, s, field, inverse, bucket, u, shared)
-                    at += _U1
-                chunk = release(pool, chunk)
-        rounds += 1
+    while pool.heads[bucket] != _U0 and count(pool, bucket) < np.uint64(FUSED):
+        calls += _work_off(pool, pool, out, f, where, s, field, inverse, bucket, shared)
     barrier(team.sync, team.threads)
-    if team.thread == 0:
-        current.info[SIZE] = 0
-        current.info[FORM] = 0
-    barrier(team.sync, team.threads)
-    return rounds, np.int64(calls), shared[FULL] != 0
+    return np.int64(calls)
+
+
+@compiled(allocates=False)
+def _hand_in(pool, bucket, shared, queue):
+    """Move a thread's part of a bucket to the shared queue."""
+    chunk = pool.heads[bucket]
+    pool.heads[bucket] = _U0
+    while chunk != _U0:
+        filled = pool.filled[chunk]
+        at = np.uint64(atomic.add(shared, TAIL, np.int64(filled)))
+        if at + filled > np.uint64(len(queue)):
+            shared[FULL] = 1
+            break
+        start = chunk * _CHUNK
+        taken = _U0
+        while taken < filled:
+            queue[at + taken] = pool.vertices[start + taken]
+            taken += _U1
+        chunk = release(pool, chunk)
+
+
+@compiled(allocates=False)
+def _work_off(pool, mine, out, f, where, s, field, inverse, bucket, shared):
+    """Advance what is in a bucket of one thread, into the buckets of this one."""
+    calls = _U0
+    chunk = pool.heads[bucket]
+    pool.heads[bucket] = _U0
+    while chunk != _U0:
+        at = chunk * _CHUNK
+        stop = at + pool.filled[chunk]
+        while at < stop:
+            ask_ahead(out, s, pool.vertices, at, stop)
+            u = pool.vertices[at]
+            calls += _advance(mine, out, f, where, s, field, inverse, bucket, u, shared)
+            at += _U1
+        chunk = release(pool, chunk)
+    return calls

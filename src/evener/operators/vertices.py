@@ -10,6 +10,7 @@ from evener.operators.frontier import (
     AHEAD,
     FAR,
     SIZE,
+    STRETCH,
     append,
     empty,
     flush,
@@ -17,6 +18,8 @@ from evener.operators.frontier import (
     stretch,
     to_queue,
 )
+
+RUNS = 256  # of vertices, that are reduced one by one
 
 _U1 = np.uint64(1)
 
@@ -58,22 +61,31 @@ def compute(team, f, s, current):
 def reduce(team, f, combine, neutral, s, current, partial):
     """Reduce over the frontier; every thread gets the result.
 
-    Each thread takes one run of vertices, so that a sum of floats is the same whenever the number
-    of threads is.
+    Runs of vertices are reduced one by one and their totals combined in order, so that a sum of
+    floats does not depend on the number of threads.
     """
     to_queue(team, current)
     size = current.info[SIZE]
-    share = (size + team.threads - 1) // team.threads
-    total = neutral
-    for i in range(team.thread * share, min((team.thread + 1) * share, size)):
-        total = combine(total, f(member(current, i), s))
-    partial[8 * team.thread] = total
+    share = max(STRETCH, (size + RUNS - 1) // RUNS)
+    runs = (size + share - 1) // share
+    run = claim(team.sync, 1)
+    while run < runs:
+        total = neutral
+        for i in range(run * share, min((run + 1) * share, size)):
+            total = combine(total, f(member(current, i), s))
+        partial[run] = total
+        run = claim(team.sync, 1)
     barrier(team.sync, team.threads)
     total = neutral
-    for thread in range(team.threads):
-        total = combine(total, partial[8 * thread])
+    for run in range(runs):
+        total = combine(total, partial[run])
     barrier(team.sync, team.threads)  # all have read before anyone writes again
     return total
+
+
+def partial_words(threads: int) -> int:
+    """Elements of the array that `reduce` and `edges` work with, and one to pass a scalar on in."""
+    return max(8 * threads, RUNS) + 1
 
 
 @compiled(allocates=False)

@@ -9,10 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from evener.device import atomic, compiled
-from evener.device.warp import ballot, barrier, count_bits, set_bits, shuffle
+from evener.device.warp import CANCEL, ballot, barrier, count_bits, set_bits, shuffle
 from evener.operators.frontier import ALL, BITS, QUEUE
 from evener.operators.grid.frontier import (
-    CANCEL,
     FORM,
     SIZE,
     TURNS,

@@ -18,6 +18,7 @@ from evener.device import atomic, compiled
 from evener.device.warp import (
     BLOCK,
     BUFFER,
+    CANCEL,
     ballot,
     barrier,
     block,
@@ -39,7 +40,6 @@ INFO_WORDS = 16
 CLAIMED, PIECES, FLAG, STOP = 0, 1, 2, 3
 USED_WORDS, WORK_WORDS = 3, 16
 
-CANCEL = 8  # word of sync, besides the barrier's own
 SYNC_WORDS = 64
 TURNS = 3
 # Stages between two looks at the host's wish to stop. A look is taken in so many stages in a row

@@ -10,12 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from evener.device import atomic, compiled
-from evener.device.warp import meet_at
+from evener.device.warp import CANCEL, meet_at
 from evener.operators.exchange import FULL as FULL  # the same text on all devices
 from evener.operators.exchange import SENT, USEFUL, WHOLE, sum_of, why_stop
 from evener.operators.exchange import agree as agree
 from evener.operators.grid.advance import sum_of_warp
-from evener.operators.grid.frontier import CANCEL
 from evener.operators.hub import APART
 
 BOXED = 16  # words of one part for its box: the sizes of three, one for each stage in turn

@@ -1,0 +1,143 @@
+"""Whole calls beside busy processes: what a shared machine, a notebook's kernel or a build costs.
+
+    python benchmarks/neighbours.py [--trials N] [--quick]
+
+Every algorithm on four graphs, on ``cpu`` and on ``cpu:1``, with 0, 1, 2 and 4 processes that never
+wait, and with one and two that run at the lowest priority. Two rules are held:
+
+* on a quiet machine ``cpu`` takes at most 1.1 times as long as ``cpu:1``, in each case;
+* beside one busy process ``cpu`` takes at most twice as long as the better of the two on a quiet
+  machine.
+
+Calls take turns and the median counts. Answers are compared with those of one quiet thread.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import functools
+import statistics
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import evener as ev
+from evener.bench.harness import interleaved, preamble, write_results
+
+RESULTS = Path(__file__).parent / "results" / "neighbours.json"
+SEED = 1
+DEVICES = ("cpu", "cpu:1")
+SETTINGS = {
+    "quiet": (0, 0), "1 busy": (1, 0), "2 busy": (2, 0), "4 busy": (4, 0),
+    "1 busy, nice 19": (1, 19), "2 busy, nice 19": (2, 19),
+}  # fmt: skip
+QUIET_LIMIT, BUSY_LIMIT = 1.1, 2.0
+
+
+def make_graphs() -> dict[str, ev.Graph]:
+    weights = (1, 255)
+    return {
+        "grid 400x400": ev.generate.grid(400, weights=weights, seed=SEED),
+        "path 100,000": ev.generate.path(100_000, weights=weights, seed=SEED),
+        "rmat 13": ev.generate.rmat(13, 16, weights=weights, seed=SEED),
+        "kron18": ev.generate.rmat(18, 16, weights=weights, seed=SEED),
+    }
+
+
+def calls_of(graph: ev.Graph) -> dict[str, tuple[str, Callable[[str], Any]]]:
+    """The field of each algorithm's answer, and its call on a device."""
+    source = int(np.argmax(graph.degrees))
+    hot = np.zeros(graph.num_vertices)
+    hot[source] = 1.0
+    held = {source: 1.0, (source + 1) % graph.num_vertices: 0.0}
+    few = {"max_iterations": 20}
+    sources = 64 if graph.num_vertices < 10_000 else 4
+    return {
+        "bfs": ("depth", lambda d: ev.bfs(graph, source, device=d)),
+        "sssp": ("distance", lambda d: ev.sssp(graph, source, device=d)),
+        "sswp": ("width", lambda d: ev.sswp(graph, source, device=d)),
+        "pagerank": ("rank", lambda d: ev.pagerank(graph, tol=0.0, device=d, **few)),
+        "components": ("component", lambda d: ev.connected_components(graph, device=d)),
+        "betweenness": ("score", lambda d: ev.betweenness(graph, sources=sources, device=d)),
+        "circuit": ("potential", lambda d: ev.circuit(graph, held, device=d, **few)),
+        "heat": ("temperature", lambda d: ev.heat(graph, hot, device=d, **few)),
+        "neural": ("activation", lambda d: ev.neural(graph, initial=hot, device=d, **few)),
+    }
+
+
+@contextlib.contextmanager
+def busy(processes: int, niceness: int) -> Iterator[None]:
+    """Other processes that never wait."""
+    command = ["nice", "-n", str(niceness), sys.executable, "-c", "while True: pass"]
+    running = [subprocess.Popen(command) for _ in range(processes)]
+    try:
+        time.sleep(0.3 if running else 0)  # until they are at it
+        yield
+    finally:
+        for process in running:
+            process.kill()
+            process.wait()
+
+
+def measure(graph: ev.Graph, trials: int, settings: dict[str, tuple[int, int]]) -> dict[str, Any]:
+    """Median milliseconds by algorithm, setting and device."""
+    found: dict[str, Any] = {}
+    for algorithm, (field, call) in calls_of(graph).items():
+        want = np.asarray(getattr(call("cpu:1"), field))
+        got = np.asarray(getattr(call("cpu"), field))
+        assert np.allclose(got, want, rtol=1e-6, atol=1e-9), f"{algorithm} differs"
+        cases = {device: functools.partial(call, device) for device in DEVICES}
+        found[algorithm] = {}
+        for setting, given in settings.items():
+            with busy(*given):
+                seconds = interleaved(cases, trials)
+            found[algorithm][setting] = {
+                device: round(1e3 * statistics.median(times), 4)
+                for device, times in seconds.items()
+            }
+    return found
+
+
+def verdicts(found: dict[str, Any]) -> dict[str, float]:
+    """The two ratios to which limits apply."""
+    quiet, beside = found["quiet"], found["1 busy"]
+    return {
+        "quiet_ratio": round(quiet["cpu"] / quiet["cpu:1"], 3),
+        "busy_ratio": round(beside["cpu"] / min(quiet.values()), 3),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--trials", type=int, default=9)
+    parser.add_argument("--quick", action="store_true", help="quiet and one busy process alone")
+    parser.add_argument("-o", "--out", type=Path, default=RESULTS, help="the results file")
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore", RuntimeWarning)  # loops that stop where they are told to
+    settings = dict(list(SETTINGS.items())[: 2 if arguments.quick else None])
+    rows = []
+    print(f"{'':28}{'cpu':>9}{'cpu:1':>9}" + "".join(f"{s:>17}" for s in list(settings)[1:]))
+    for name, graph in make_graphs().items():
+        for algorithm, found in measure(graph, arguments.trials, settings).items():
+            row = {"graph": name, "algorithm": algorithm, "ms": found, **verdicts(found)}
+            row["holds"] = row["quiet_ratio"] <= QUIET_LIMIT and row["busy_ratio"] <= BUSY_LIMIT
+            rows.append(row)
+            quiet = "".join(f"{found['quiet'][device]:9.2f}" for device in DEVICES)
+            others = "".join(f"{found[s]['cpu']:17.2f}" for s in list(settings)[1:])
+            mark = "" if row["holds"] else "  MISSED"
+            told = f"{row['quiet_ratio']:7.2f}{row['busy_ratio']:6.2f}{mark}"
+            print(f"{name:15}{algorithm:13}{quiet}{others}{told}", flush=True)
+    limits = {"quiet_ratio": QUIET_LIMIT, "busy_ratio": BUSY_LIMIT}
+    write_results(arguments.out, {**preamble("neighbours", SEED), "limits": limits, "cases": rows})
+    print(f"{sum(row['holds'] for row in rows)} of {len(rows)} hold; written to {arguments.out}")
+
+
+if __name__ == "__main__":
+    main()
