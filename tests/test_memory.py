@@ -6,7 +6,8 @@ import pytest
 import evener as ev
 from evener.algorithms.bfs import BFS
 from evener.algorithms.sssp import SSSP
-from evener.engine.memory import estimate_memory, parse_bytes, parse_limits
+from evener.device import parse_bytes
+from evener.engine.memory import estimate_memory, parse_limits
 from evener.engine.partition_stats import measure_partition
 from evener.engine.partitioners import partition
 from evener.errors import DeviceError, EvenerError, MemoryBudgetError
@@ -93,3 +94,17 @@ def test_parts_have_weights_only_where_they_are_used(name):
     most = max(found.stats["memory"])
     with pytest.raises(MemoryBudgetError, match=r"on cpu:1 \(part \d\), and memory_limit allows"):
         getattr(ev, name)(graph, *given, device="cpu:1+cpu:1", memory_limit=most - 1)
+
+
+def test_a_limit_counts_the_transpose_and_its_building():
+    graph = ev.generate.rmat(12, 16, seed=1, directed=True)
+    plain, whole = (
+        estimate_memory(BFS.declaration, graph, transposing=transposing)[0]
+        for transposing in (False, True)
+    )
+    assert whole > plain + graph.indices.nbytes
+    with pytest.raises(ev.MemoryBudgetError, match=f"{whole:,} bytes"):
+        ev.bfs(graph, 0, device="cpu:1", memory_limit=whole - 1)
+    ev.bfs(graph, 0, device="cpu:1", memory_limit=whole)
+    again = estimate_memory(BFS.declaration, graph, transposing=True)[0]
+    assert again == plain  # it is there now

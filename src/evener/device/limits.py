@@ -1,16 +1,33 @@
-"""Cores and memory that this process may use: affinity and container limits, not the machine's."""
+"""Cores and memory that this process may use: what its control groups and limits leave to it."""
 
 from __future__ import annotations
 
 import functools
 import math
 import os
-from pathlib import Path
+import re
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
 
 from evener.errors import EvenerError, MemoryBudgetError
 
 _MOST_THREADS = 1024  # beyond the cores there are: more only wait for each other
-_CGROUP = Path("/sys/fs/cgroup")
+_CGROUP = "/sys/fs/cgroup"
+_OWN_GROUPS = "/proc/self/cgroup"
+_MEMORY_FILES = {  # limit and usage, by version of control groups
+    "": ("memory.max", "memory.current"),
+    "memory": ("memory.limit_in_bytes", "memory.usage_in_bytes"),
+}
+_UNITS = {"": 1, "b": 1} | {
+    f"{letter}{ending}": base**power
+    for power, letter in enumerate("kmgt", start=1)
+    for ending, base in (("ib", 1024), ("b", 1000))
+}
+_MOST_BYTES = 1 << 62  # more than a process can address: larger amounts are no limit
+_AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")
 
 
 def num_cores() -> int:
@@ -46,37 +63,96 @@ def _granted_cores() -> int:
 
 
 def _cgroup_cpu_quota() -> float | None:
-    """Cores' worth of time that the container grants; None when it sets no quota."""
-    fields = _read(_CGROUP / "cpu.max").split()  # version 2: "quota period" or "max period"
-    if len(fields) == 2 and fields[0].isdecimal():
-        return int(fields[0]) / int(fields[1])
-    quota = _read_int(_CGROUP / "cpu/cpu.cfs_quota_us")
-    period = _read_int(_CGROUP / "cpu/cpu.cfs_period_us")
-    return quota / period if quota and period and quota > 0 else None
+    """Cores' worth of time that the control groups grant; None when they set no quota."""
+    quotas = []
+    for folder in _groups(""):
+        fields = _read(f"{folder}/cpu.max").split()  # "quota period" or "max period"
+        if len(fields) == 2 and fields[0].isdecimal():
+            quotas.append(int(fields[0]) / int(fields[1]))
+    for folder in _groups("cpu"):
+        quota, period = (_read_int(f"{folder}/cpu.cfs_{name}_us") for name in ("quota", "period"))
+        if quota and period and quota > 0:
+            quotas.append(quota / period)
+    return min(quotas, default=None)
+
+
+def _groups(controller: str) -> Iterator[str]:
+    """The folder of this process's control group and those around it: each may set a limit.
+
+    Version 2 is the controller ``""``. In a container the path of the host may not be there, but
+    the folder at the top is then the container's own group.
+    """
+    top = f"{_CGROUP}/{controller}".rstrip("/")
+    if controller == "" and os.path.isdir(f"{_CGROUP}/unified"):
+        top = f"{_CGROUP}/unified"  # both versions side by side
+    path = _own_groups().get(controller, "/")
+    while path not in ("", "/"):
+        yield top + path
+        path = os.path.dirname(path)
+    yield top
+
+
+@functools.cache
+def _own_groups() -> dict[str, str]:
+    """The path of this process's group under each controller."""
+    found: dict[str, str] = {}
+    for line in _read(_OWN_GROUPS).splitlines():
+        _, controllers, path = line.split(":", 2)
+        found |= dict.fromkeys(controllers.split(","), path)
+    return found
 
 
 def available_memory() -> int:
-    """Bytes that can still be allocated: free memory of the machine or of the container."""
-    candidates = [_machine_available()]
-    for limit_file, usage_file in (
-        (_CGROUP / "memory.max", _CGROUP / "memory.current"),
-        (_CGROUP / "memory/memory.limit_in_bytes", _CGROUP / "memory/memory.usage_in_bytes"),
-    ):
-        limit, usage = _read_int(limit_file), _read_int(usage_file)
-        if limit is not None and usage is not None:
-            # The page cache counts as usage but is given up on demand.
-            candidates.append(limit - usage + _cgroup_reclaimable(limit_file.parent))
+    """Bytes that can still be allocated.
+
+    That is what is free in the machine, in the control groups of this process, and below its limits
+    of address space and data (``ulimit -v`` and ``-d``).
+    """
+    candidates, machine = [_machine_available()], _machine_total()
+    for controller, (limit_file, usage_file) in _MEMORY_FILES.items():
+        for folder in _groups(controller):
+            limit = _read_int(f"{folder}/{limit_file}")
+            if limit is None or limit >= machine:  # version 1 writes no limit as a huge one
+                continue
+            usage = _read_int(f"{folder}/{usage_file}")
+            if usage is not None:
+                # The page cache counts as usage but is given up on demand.
+                candidates.append(limit - usage + _cgroup_reclaimable(folder))
+    used = None
+    for name, field in (("RLIMIT_AS", "VmSize"), ("RLIMIT_DATA", "VmData")):
+        limit = _process_limit(name)
+        if limit is not None:
+            used = _memory_of_process() if used is None else used
+            candidates.append(limit - used.get(field, 0))
     return max(0, min(candidates))
 
 
 def total_memory() -> int:
-    """Bytes of memory of the machine, or of the container where that is less."""
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    for limit_file in (_CGROUP / "memory.max", _CGROUP / "memory/memory.limit_in_bytes"):
-        limit = _read_int(limit_file)
-        if limit is not None:
-            total = min(total, limit)
-    return total
+    """Bytes of memory of the machine, or those that this process may use where that is less."""
+    totals: list[int | None] = [_machine_total()]
+    for controller, (limit_file, _) in _MEMORY_FILES.items():
+        totals += [_read_int(f"{folder}/{limit_file}") for folder in _groups(controller)]
+    totals += [_process_limit("RLIMIT_AS"), _process_limit("RLIMIT_DATA")]
+    return min(total for total in totals if total is not None)
+
+
+def _process_limit(name: str) -> int | None:
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        return None
+    limit = resource.getrlimit(getattr(resource, name))[0]
+    return None if limit == resource.RLIM_INFINITY else limit
+
+
+def _memory_of_process() -> dict[str, int]:
+    """Bytes of address space by the names of ``/proc/self/status``."""
+    lines = (line.split() for line in _read("/proc/self/status").splitlines())
+    return {
+        line[0].rstrip(":"): int(line[1]) * 1024
+        for line in lines
+        if len(line) == 3 and line[2] == "kB"
+    }
 
 
 def require_memory(nbytes: int, purpose: str) -> None:
@@ -112,28 +188,50 @@ def format_bytes(nbytes: float) -> str:
     raise AssertionError("unreachable")
 
 
+def parse_bytes(given: Any) -> int:
+    """A number of bytes, as a whole number or as text with a unit.
+
+    Examples
+    --------
+    >>> from evener.device import parse_bytes
+    >>> parse_bytes("4GiB"), parse_bytes("1.5 kB"), parse_bytes(100)
+    (4294967296, 1500, 100)
+    """
+    if isinstance(given, int | np.integer) and not isinstance(given, bool) and given >= 0:
+        return min(int(given), _MOST_BYTES)
+    found = _AMOUNT.fullmatch(given.strip()) if isinstance(given, str) else None
+    if found is None or found[2].lower() not in _UNITS:
+        raise EvenerError(f"{given!r} is no amount of memory; write it as 4GiB, 500MB or in bytes.")
+    return int(min(Decimal(found[1]) * _UNITS[found[2].lower()], _MOST_BYTES))
+
+
 def _machine_available() -> int:
-    for line in _read(Path("/proc/meminfo")).splitlines():
+    for line in _read("/proc/meminfo").splitlines():
         if line.startswith("MemAvailable:"):
             return int(line.split()[1]) * 1024
+    return _machine_total()
+
+
+def _machine_total() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
-def _cgroup_reclaimable(folder: Path) -> int:
-    for line in _read(folder / "memory.stat").splitlines():
+def _cgroup_reclaimable(folder: str) -> int:
+    for line in _read(f"{folder}/memory.stat").splitlines():
         name, _, value = line.partition(" ")
         if name in ("inactive_file", "total_inactive_file"):
             return int(value)
     return 0
 
 
-def _read(path: Path) -> str:
+def _read(path: str) -> str:
     try:
-        return path.read_text()
+        with open(path, "rb", buffering=0) as file:
+            return file.readall().decode("ascii", "replace")
     except OSError:
         return ""
 
 
-def _read_int(path: Path) -> int | None:
+def _read_int(path: str) -> int | None:
     text = _read(path).strip()
     return int(text) if text.lstrip("-").isdecimal() else None

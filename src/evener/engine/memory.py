@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
 
-from evener.device import format_bytes
+from evener.device import format_bytes, parse_bytes
 from evener.engine.job import field_dtype
 from evener.engine.lower import pulls
 from evener.engine.partition_stats import PartitionStats, measure_partition
@@ -18,23 +16,21 @@ from evener.graph.csr import Graph
 from evener.programs.program import Declaration
 from evener.programs.stages import Advance, Backwards, Gather, Repeat, walk
 
-_UNITS = {"": 1, "B": 1} | {
-    f"{letter}{ending}": base**power
-    for power, letter in enumerate("KMGT", start=1)
-    for ending, base in (("iB", 1024), ("B", 1000))
-}
-_MOST_BYTES = 1 << 62  # more than a process can address: larger limits are none
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")
-
 
 def estimate_memory(
-    declaration: Declaration, graph: Graph, direction: str = "auto", parts: Any = None
+    declaration: Declaration,
+    graph: Graph,
+    direction: str = "auto",
+    parts: Any = None,
+    *,
+    transposing: bool = False,
 ) -> list[int]:
     """About how many bytes each part of a run takes: graph, fields, ghosts, frontiers, boxes.
 
     ``parts`` are the statistics of a partition; without them the run is on one device. Frontiers
     that grow as they are needed (recorded, of edges, in buckets) count as if they held every
-    vertex or edge once.
+    vertex or edge once. ``transposing``: so does what it takes to make the transpose of a directed
+    graph that is pulled, which is done in the host's memory.
 
     Examples
     --------
@@ -45,6 +41,7 @@ def estimate_memory(
     [33371]
     """
     pulling = pulls(declaration, direction)
+    building = graph._transposing_bytes() if transposing and pulling else 0
     if parts is None:
         parts = measure_whole(graph, pulling)
     alone = len(parts.vertices) == 1
@@ -72,7 +69,10 @@ def estimate_memory(
     if any(isinstance(s, Advance) and s.emit == "edges" for s in stages):
         frontiers = frontiers + 3 * parts.edges * (each_id + 8)
     boxes = 2 * (parts.links.sum(axis=0) + parts.links.sum(axis=1)) * (each_id + message)
-    return [int(x) for x in lists + tables + fields + frontiers + boxes]
+    needed = lists + tables + fields + frontiers + boxes
+    if building:  # before there are frontiers, beside the graph with all its weights
+        needed = np.maximum(needed, graph.nbytes + fields + building)
+    return [int(x) for x in needed]
 
 
 def edge_bytes(declaration: Declaration, graph: Graph, direction: str = "auto") -> int:
@@ -110,24 +110,6 @@ def _field_bytes(declaration: Declaration, graph: Graph) -> tuple[int, int, int]
         else:
             per_vertex += size
     return per_vertex, replicated, per_vertex
-
-
-def parse_bytes(given: Any) -> int:
-    """A number of bytes, as a whole number or as text with a unit.
-
-    Examples
-    --------
-    >>> from evener.engine.memory import parse_bytes
-    >>> parse_bytes("4GiB"), parse_bytes("1.5 kB"), parse_bytes(100)
-    (4294967296, 1500, 100)
-    """
-    if isinstance(given, int | np.integer) and not isinstance(given, bool) and given >= 0:
-        return min(int(given), _MOST_BYTES)
-    found = _SIZE.fullmatch(given.strip()) if isinstance(given, str) else None
-    units = {name.lower(): size for name, size in _UNITS.items()}
-    if found is None or found[2].lower() not in units:
-        raise EvenerError(f"{given!r} is no amount of memory; write it as 4GiB, 500MB or in bytes.")
-    return int(min(Decimal(found[1]) * units[found[2].lower()], _MOST_BYTES))
 
 
 def parse_limits(given: Any, devices: Sequence[str]) -> list[int | None]:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from evener.engine.partitioners import neighbours, plain
-from evener.errors import EvenerError, ProgramError
+from evener.errors import EvenerError, ProgramError, did_you_mean
 from evener.graph.csr import Graph
 from evener.graph.generate.common import seed_of
 
@@ -115,16 +115,18 @@ def parse_partitioner(how: Any, k: int | None = None, seed: int = 0) -> Partitio
     0.75
     >>> parse_partitioner("hihg")
     Traceback (most recent call last):
-    evener.errors.EvenerError: there is no partitioner 'hihg'; there are 'auto', 'random', \
-'static', 'contiguous', 'metis', 'biased', 'high', 'low' and functions (graph, shares).
+    evener.errors.EvenerError: there is no partitioner 'hihg' (did you mean 'high'?); there \
+are 'auto', 'random', 'static', 'contiguous', 'metis', 'biased', 'high', 'low' and functions \
+(graph, shares).
     """
     text = how if isinstance(how, str) else ""
     name, _, options = text.partition(":")
     name = "random" if name == "auto" else name
     if name not in PARTITIONERS:
-        known = ", ".join(map(repr, ("auto", *PARTITIONERS)))
+        known = ("auto", *PARTITIONERS)
         raise EvenerError(
-            f"there is no partitioner {how!r}; there are {known} and functions (graph, shares)."
+            f"there is no partitioner {how!r}{did_you_mean(name, known)}; there are "
+            f"{', '.join(map(repr, known))} and functions (graph, shares)."
         )
     found = Partitioner(name, seed=seed_of(seed))
     for option in filter(None, options.split(",")):
