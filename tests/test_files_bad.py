@@ -3,6 +3,7 @@
 import gzip
 
 import numpy as np
+import polars as pl
 import pytest
 
 import evener as ev
@@ -25,12 +26,12 @@ BAD = [
     ("g.el", b"\x00\x01\x02\x03", "is not a text file"),
     ("g.el", '# evener: {"directed": 1}\n0 1\n', "line 1: the note of Evener is damaged"),
     ("g.csv", "src,dst,weight\n0,1,x\n", "line 2: 'x' is not a weight"),
-    ("g.csv", "src,dst\na,b\nc\n", "line 3: column 'dst' is empty"),
-    ("g.csv", "src,dst,weight\n1,,5\n2,,7\n", "line 2: column 'dst' is empty"),
-    ("g.csv", "src,dst,weight\n1,2,5\n2,,7\n", "column 'dst' is empty|a number is missing"),
+    ("g.csv", "src,dst\na,b\nc\n", "line 3: column dst is empty"),
+    ("g.csv", "src,dst,weight\n1,,5\n2,,7\n", "line 2: column dst is empty"),
+    ("g.csv", "src,dst,weight\n1,2,5\n2,,7\n", "column dst is empty|a number is missing"),
     ("g.csv", "src,dst\n1,2\nsrc,dst\n3,4\n", "line 3: the header stands here again"),
     ("g.csv", "person,friend\nann,bob\n", "line 1: cannot tell whether 'person,friend' names"),
-    ("g.csv", "a,b,c,source\n1,2,3,4\n", "cannot tell which of the columns"),
+    ("g.csv", "a,b,c,source\n1,2,3,4\n", "cannot tell which of its columns are the ends: a, b, c, source"),
     ("g.csv", "src,dst\r1,2\r3,4\r", "a carriage return within a line"),
     ("g.txt", "1 2\r3\n", "a carriage return within a line"),
     ("g.txt", "target source\n1 2\n", "in this order"),
@@ -105,7 +106,7 @@ def test_unreadable_file(tmp_path, monkeypatch):
     def refuse(*_args, **_kwargs):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("pathlib.Path.open", refuse)
+    monkeypatch.setattr("os.open", refuse)
     with pytest.raises(ev.GraphFormatError, match="cannot be read: Permission denied"):
         ev.load(path)
 
@@ -118,11 +119,78 @@ def test_unreadable_file(tmp_path, monkeypatch):
         ("g.el", '0 1\n# evener: {"directed": true, "num_vertices": 999999999999999, "first": 0, "weights": null}\n'),
     ],
 )  # fmt: skip
-def test_announced_sizes_beyond_memory(name, content, tmp_path):
+def test_announced_sizes_beyond_what_is_expected(name, content, tmp_path):
     path = tmp_path / name
     path.write_text(content)
-    with pytest.raises(ev.MemoryBudgetError, match="memory is available"):
+    with pytest.raises(ev.MemoryBudgetError, match="vertices, which take .* allow more by max_byt"):
         ev.load(path)
+    with pytest.raises(ev.MemoryBudgetError, match="max_bytes allows 1.0 TiB"):
+        ev.load(path, max_bytes="1TiB")
+    with pytest.raises(ev.MemoryBudgetError, match="memory is available"):
+        ev.load(path, max_bytes=1 << 62)
+
+
+def test_an_announcement_out_of_proportion_is_allowed_on_request(tmp_path):
+    (tmp_path / "g.gr").write_text("p sp 40000000 0\n")
+    with pytest.raises(ev.MemoryBudgetError, match="g.gr announces 40000000 vertices, which take"):
+        ev.load(tmp_path / "g.gr")
+    assert ev.load(tmp_path / "g.gr", max_bytes="400MB").num_vertices == 40_000_000
+    (tmp_path / "h.gr").write_text("p sp 1000000 0\n")  # few enough for any file
+    assert ev.load(tmp_path / "h.gr").num_vertices == 1_000_000
+    with pytest.raises(ev.MemoryBudgetError, match="max_bytes allows 1000 B"):
+        ev.load(tmp_path / "h.gr", max_bytes=1000)
+    with pytest.raises(ev.EvenerError, match="'much' is no amount of memory"):
+        ev.load(tmp_path / "h.gr", max_bytes="much")
+
+
+def test_decompression_out_of_proportion(tmp_path, monkeypatch):
+    monkeypatch.setattr("evener.graph.files.source._MOST_ANYWAY", 1 << 20)
+    text = b"0 1\n" * (1 << 20)
+    for suffix, compressed in ((".gz", gzip.compress(text)), (".zst", zstd(text))):
+        path = tmp_path / f"bomb.el{suffix}"
+        path.write_bytes(compressed)
+        with pytest.raises(ev.MemoryBudgetError, match="once decompressed, and a file of .* may t"):
+            ev.load(path)
+        assert ev.load(path, max_bytes="1GiB", duplicates="first").num_edges == 1
+
+
+def zstd(content):
+    import zstandard
+
+    return zstandard.ZstdCompressor().compress(content)
+
+
+def test_rows_out_of_proportion(tmp_path, monkeypatch):
+    monkeypatch.setattr("evener.graph.files.source._MOST_ANYWAY", 1 << 20)
+    path = tmp_path / "g.parquet"
+    pl.DataFrame({"src": [0] * 300_000, "dst": [1] * 300_000}).write_parquet(path)
+    with pytest.raises(ev.MemoryBudgetError, match="announces 300000 rows, which take"):
+        ev.load(path)
+    assert ev.load(path, max_bytes="1GiB", duplicates="first").num_edges == 1
+
+
+def test_a_long_line_is_one_line(tmp_path):
+    """A comment that fills a block must not show what is behind it as another line."""
+    head = "%%MatrixMarket matrix coordinate pattern general\n"
+    for length in ((1 << 18) - 1, 1 << 18, (1 << 18) + 1, 3 << 18):
+        hidden = "%" + "x" * (length - len(head)) + "9 9 1\n"
+        (tmp_path / "g.mtx").write_text(f"{head}{hidden}2 2 1\n1 2\n")
+        assert ev.load(tmp_path / "g.mtx").num_vertices == 2
+        (tmp_path / "g.graph").write_text(f"%{'x' * length}7 7\n2 1\n2\n1\n")
+        assert ev.load(tmp_path / "g.graph").num_vertices == 2
+    name = "y" * 200_000
+    (tmp_path / "g.csv").write_text(f'src,dst\n"{name}",b\n')
+    assert ev.load(tmp_path / "g.csv").labels.tolist() == ["b", name]
+
+
+def test_much_of_nothing(tmp_path):
+    """Twenty million blank lines, and as many members of a compressed file as fit 4 MB."""
+    for name, rows in (("g.txt", b"0 1\n"), ("g.csv", b"0,1\n"), ("g.gr", b"p sp 2 1\na 1 2 1\n")):
+        (tmp_path / name).write_bytes(b"\n" * 20_000_000 + rows)
+        assert ev.load(tmp_path / name).num_edges == 1
+    member = gzip.compress(b"0 1\n", mtime=0)
+    (tmp_path / "g.el.gz").write_bytes(member * (4_000_000 // len(member)))
+    assert ev.load(tmp_path / "g.el.gz", duplicates="first").num_edges == 1
 
 
 def test_decompression_stops_at_the_memory_there_is(tmp_path, monkeypatch):
@@ -134,8 +202,8 @@ def test_decompression_stops_at_the_memory_there_is(tmp_path, monkeypatch):
 
 
 def test_formats_that_are_not_there(tmp_path):
-    with pytest.raises(ev.GraphError, match="format is 'gml'; it must be one of"):
-        ev.load(tmp_path / "g.el", format="gml")
+    with pytest.raises(ev.GraphError, match="format is 'dot'; it must be one of"):
+        ev.load(tmp_path / "g.el", format="dot")
     with pytest.raises(ev.GraphError, match="has no suffix that names a graph format"):
         ev.generate.path(3).save(tmp_path / "g.xyz")
     with pytest.raises(ev.GraphError, match="there is no folder"):

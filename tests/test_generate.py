@@ -540,7 +540,7 @@ def test_from_spec(text, expected):
     ("text", "message"),
     [
         ("", "there are rmat, uniform, regular"),
-        ("rmatt:scale=5", "no generator 'rmatt'; there are rmat"),
+        ("rmatt:scale=5", r"no generator 'rmatt' \(did you mean 'rmat'\?\); there are rmat"),
         ("rmat", "rmat needs scale"),
         ("rmat:", "rmat needs scale"),
         ("regular:num_vertices=5", "needs degree"),

@@ -140,6 +140,11 @@ def test_messages(labels, message):
     assert str(caught.value) == message
 
 
+def test_a_misspelt_label_gets_a_suggestion():
+    with pytest.raises(GraphError, match=r"'Bon' is not in the graph \(did you mean 'Bonn'\?\);"):
+        Labels.of(["Ulm", 7, "Bonn"]).index_of(["Ulm", "Bon"])
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [

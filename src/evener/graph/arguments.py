@@ -9,6 +9,7 @@ import numpy as np
 
 from evener.device import parallel
 from evener.errors import GraphError
+from evener.graph.build import COMBINE
 from evener.graph.labels import Labels
 
 WEIGHT_DTYPES = (np.int32, np.int64, np.float32, np.float64)
@@ -21,6 +22,14 @@ def as_weights(weight: Any) -> np.ndarray:
     if array.ndim != 1:
         raise GraphError(f"weights must be a flat array, not one of shape {array.shape}.")
     found = np.require(array, _nearest_dtype(array), ["C", "ALIGNED"])
+    if array.dtype.kind == "u" and found.dtype.kind == "f":
+        with np.errstate(invalid="ignore"):
+            differs = found.astype(array.dtype) != array
+        if differs.any():
+            raise GraphError(
+                f"weight {array[np.argmax(differs)]} fits neither a 64-bit integer nor, with all "
+                "its digits, a float; make it a float yourself if that will do."
+            )
     if found.dtype.kind == "f" and len(found) and np.isnan(found.min()):  # min hands NaN on
         raise GraphError(f"weight {int(np.argmax(np.isnan(found)))} is not a number (NaN).")
     return found
@@ -50,6 +59,13 @@ def as_indices(values: Any, name: str) -> np.ndarray:
             "(for names use Graph.from_frame)."
         )
     return as_ids(array, name)
+
+
+def require_combination(duplicates: Any) -> None:
+    """Refuse what is no way to combine parallel arcs."""
+    if duplicates not in COMBINE:
+        allowed = ", ".join(map(repr, COMBINE))
+        raise GraphError(f"duplicates is {duplicates!r}; it must be one of {allowed}.")
 
 
 def same_dtype(src: np.ndarray, dst: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -6,15 +6,19 @@ mistake may not.
 
 from __future__ import annotations
 
+import secrets
+
 import numpy as np
 
 from evener import progress
 from evener.device import compiled, parallel
+from evener.device.random import random_bits
 from evener.errors import GraphError
 from evener.graph.csr import Graph
 
 _ROWS = 1 << 12  # rows a thread takes at a time
 _ARCS = 1 << 20  # arcs looked at in one go where NumPy does the work
+_LOW32 = 0xFFFFFFFF
 _NOTHING = np.iinfo(np.int64).max
 
 
@@ -38,9 +42,8 @@ def check(graph: Graph) -> None:
     """
     check_rows(graph)
     with progress.task("checking the graph"):
-        _check_neighbours(graph)
-        if not graph.directed:
-            _check_symmetry(graph)
+        if not _check_arcs(graph):
+            _refuse_one_way(graph)
 
 
 def check_rows(graph: Graph) -> None:
@@ -85,13 +88,25 @@ def count_self_loops(graph: Graph) -> int:
     return total
 
 
-def _check_neighbours(graph: Graph) -> None:
-    chunks = -(-graph.num_vertices // _ROWS)
-    bad = np.full(max(1, chunks), _NOTHING)
-    _find_disorder(chunks, graph._indptr, graph._indices, bad)
+def _check_arcs(graph: Graph) -> bool:
+    """Refuse neighbours that are no vertices or out of order; whether the arcs balance.
+
+    In an undirected graph every arc has its mirror image. So a hash of both ends and the weight,
+    added for arcs that ascend and taken away for those that descend, sums up to zero. If an arc is
+    alone it does so with a chance of one in 2^64, whatever the graph: the hash has a random key.
+    Looking for each mirror image takes fifty times as long.
+    """
+    chunks = max(1, -(-graph.num_vertices // _ROWS))
+    bad, balance = np.full(chunks, _NOTHING), np.zeros(chunks, np.uint64)
+    weights = graph._weights
+    bits = None if weights is None else weights.view(f"u{weights.dtype.itemsize}")
+    keys = np.frombuffer(secrets.token_bytes(24), np.uint64)
+    _scan(
+        chunks, graph._indptr, graph._indices, weights, bits, not graph.directed, keys, bad, balance
+    )
     e = int(bad.min())
     if e == _NOTHING:
-        return
+        return graph.directed or int(balance.sum(dtype=np.uint64)) == 0
     u, v = _ends(graph, e)
     if not 0 <= v < graph.num_vertices:
         raise GraphError(
@@ -101,7 +116,7 @@ def _check_neighbours(graph: Graph) -> None:
     raise GraphError(f"the neighbours of vertex {_label(graph, u)} are not in ascending order.")
 
 
-def _check_symmetry(graph: Graph) -> None:
+def _refuse_one_way(graph: Graph) -> None:
     chunks = -(-graph.num_vertices // _ROWS)
     bad = np.full(max(1, chunks), _NOTHING)
     _find_one_way(chunks, graph._indptr, graph._indices, graph._weights, bad)
@@ -120,16 +135,39 @@ def _label(graph: Graph, v: int) -> object:
 
 
 @parallel
-def _find_disorder(chunk, indptr, indices, bad):
-    """The first arc whose neighbour is no vertex or comes before the one to its left."""
+def _scan(chunk, indptr, indices, weights, bits, undirected, keys, bad, balance):
+    """Find the first arc to no vertex or out of order, and add up the hashes of all arcs."""
     n = len(indptr) - 1
+    wide = n > _LOW32
+    total = np.uint64(0)
     for row in range(chunk * _ROWS, min((chunk + 1) * _ROWS, n)):
+        u = np.uint64(row)
         before = 0
         for e in range(indptr[row], indptr[row + 1]):
-            if indices[e] < before or indices[e] >= n:
+            other = indices[e]
+            if other < before or other >= n:
                 bad[chunk] = e
                 return
-            before = indices[e]
+            before = other
+            if other == row or not undirected:
+                continue
+            v = np.uint64(other)
+            low, high = min(u, v), max(u, v)
+            if wide:
+                low = random_bits(keys[0], low)
+            hashed = random_bits(keys[1], (low << np.uint64(32)) + high)
+            if weights is not None:
+                hashed = random_bits(keys[2] ^ hashed, _weight_bits(weights[e], bits[e]))
+            total = total + hashed if u < v else total - hashed
+    balance[chunk] = total
+
+
+@compiled(allocates=False)
+def _weight_bits(weight, bits):
+    """The bits of a weight, alike for weights that count as equal."""
+    if weight != weight:
+        return np.uint64(1)
+    return np.uint64(0) if weight == 0 else np.uint64(bits)
 
 
 @parallel

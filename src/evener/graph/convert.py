@@ -15,8 +15,9 @@ import numpy as np
 from evener.errors import EvenerError, GraphError
 from evener.graph.arguments import as_weights
 from evener.graph.csr import Graph
-from evener.graph.labels import Labels
+from evener.graph.labels import Labels, as_label_array
 from evener.graph.relabel import relabel_any
+from evener.graph.remarks import remark_on_parallel_arcs
 
 if TYPE_CHECKING:
     import networkx
@@ -26,14 +27,60 @@ _ABSENT = object()
 
 
 def from_frame(
-    frame: Any, src: str, dst: str, weight: str | None = None, *, directed: bool = True
+    frame: Any,
+    src: str,
+    dst: str,
+    weight: str | None = None,
+    *,
+    directed: bool = True,
+    duplicates: str = "keep",
+    vertices: Any = None,
 ) -> Graph:
     """See `Graph.from_frame`."""
     sources, targets = _column(frame, src), _column(frame, dst)
     names = (f"column {src!r}", f"column {dst!r}")
     weights = None if weight is None else _weight_column(_column(frame, weight), weight)
+    rows = len(sources)
+    if vertices is not None:  # numbered along, as if each had a loop
+        further = _further_labels(vertices, sources if rows else None)
+        sources, targets = (_joined(end, further) for end in (sources, targets))
     sources, targets, labels = relabel_any(sources, targets, names)
-    return Graph.from_edges(sources, targets, weights, directed=directed, labels=labels)
+    graph = Graph.from_edges(
+        sources[:rows], targets[:rows], weights,
+        directed=directed, duplicates=duplicates, labels=labels,
+    )  # fmt: skip
+    if duplicates == "keep" and directed:
+        remark_on_parallel_arcs(graph, "the frame")
+    return graph
+
+
+def _further_labels(vertices: Any, like: np.ndarray | None) -> np.ndarray:
+    """Labels given beside the edges, as an array of the kind that the ends are."""
+    if hasattr(vertices, "to_numpy"):
+        vertices = vertices.to_numpy()
+    if isinstance(vertices, str | bytes) or not hasattr(vertices, "__iter__"):
+        raise GraphError(f"vertices is {vertices!r}; it must be a sequence of labels.")
+    array = vertices if isinstance(vertices, np.ndarray) else as_label_array(list(vertices))
+    if array.ndim != 1:
+        raise GraphError(f"vertices must be a flat sequence, not of shape {array.shape}.")
+    if (
+        like is not None
+        and len(array)
+        and (like.dtype.kind in "iuf") != (array.dtype.kind in "iuf")
+    ):
+        raise GraphError(
+            f"vertices holds labels such as {array[:1].tolist()[0]!r}, but the edges end in labels "
+            f"such as {like[:1].tolist()[0]!r}; labels must be of one kind."
+        )
+    return array
+
+
+def _joined(ends: np.ndarray, further: np.ndarray) -> np.ndarray:
+    if len(ends) == 0:
+        return further
+    if ends.dtype.kind in "iuf" or ends.dtype == further.dtype:
+        return np.concatenate((ends, further))
+    return np.concatenate((ends.astype(object), further.astype(object)))
 
 
 def _column(frame: Any, name: str) -> np.ndarray:
@@ -84,9 +131,13 @@ def _numbers(values: list[Any], name: str) -> np.ndarray:
     except OverflowError:
         pass
     try:
-        return np.array([float(value) for value in values], np.float64)
+        floats = [float(value) for value in values]
     except OverflowError:
         raise GraphError(f"{name} holds a number too large for a float.") from None
+    for value, rounded in zip(values, floats, strict=True):
+        if rounded != value and isinstance(value, numbers.Integral):
+            raise GraphError(f"{name} holds {value}, which no float beside it keeps to all digits.")
+    return np.array(floats, np.float64)
 
 
 def from_scipy(matrix: Any, *, directed: bool = True) -> Graph:

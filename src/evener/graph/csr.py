@@ -11,8 +11,15 @@ import numpy as np
 
 from evener.device import format_bytes, parallel
 from evener.errors import GraphError
-from evener.graph import build
-from evener.graph.arguments import as_indices, as_weights, count_vertices, same_dtype
+from evener.graph import build, look
+from evener.graph.arguments import (
+    as_indices,
+    as_weights,
+    count_vertices,
+    require_combination,
+    same_dtype,
+)
+from evener.graph.induce import induced
 from evener.graph.labels import Labels
 
 if TYPE_CHECKING:
@@ -112,9 +119,7 @@ class Graph:
             raise GraphError(f"weight has {len(weights)} entries for {len(src)} edges.")
         if self_loops not in ("keep", "drop"):
             raise GraphError(f"self_loops is {self_loops!r}; it must be 'keep' or 'drop'.")
-        if duplicates not in build.COMBINE:
-            allowed = ", ".join(map(repr, build.COMBINE))
-            raise GraphError(f"duplicates is {duplicates!r}; it must be one of {allowed}.")
+        require_combination(duplicates)
         if labels is not None and not isinstance(labels, Labels):
             labels = Labels.of(labels)
         n = count_vertices(src, dst, num_vertices, labels)
@@ -127,11 +132,21 @@ class Graph:
 
     @classmethod
     def from_frame(
-        cls, frame: Any, src: str, dst: str, weight: str | None = None, *, directed: bool = True
+        cls,
+        frame: Any,
+        src: str,
+        dst: str,
+        weight: str | None = None,
+        *,
+        directed: bool = True,
+        duplicates: str = "keep",
+        vertices: Any = None,
     ) -> Graph:
         """Build a graph from the columns of a pandas, polars or pyarrow table.
 
-        The values of the two columns become the labels; every value that occurs is a vertex.
+        The values of the two columns become the labels; every value that occurs is a vertex, and
+        so are ``vertices``, a sequence or column of further labels. ``duplicates`` is as in
+        `from_edges`.
 
         Examples
         --------
@@ -141,10 +156,13 @@ class Graph:
         >>> g = ev.Graph.from_frame(roads, "a", "b", "km", directed=False)
         >>> g.labels.tolist()
         ['Bern', 'Brig', 'Thun']
+        >>> ev.Graph.from_frame(roads, "a", "b", vertices=["Genf", "Thun"]).labels.tolist()
+        ['Bern', 'Brig', 'Genf', 'Thun']
         """
         from evener.graph.convert import from_frame
 
-        return from_frame(frame, src, dst, weight, directed=directed)
+        options = {"directed": directed, "duplicates": duplicates, "vertices": vertices}
+        return from_frame(frame, src, dst, weight, **options)
 
     @classmethod
     def from_scipy(cls, matrix: Any, *, directed: bool = True) -> Graph:
@@ -253,6 +271,10 @@ class Graph:
         """
         return self._labels.index_of(labels)
 
+    neighbors = look.neighbors
+    degree = look.degree
+    edges = look.edges
+
     # ---- other forms ----------------------------------------------------------------------
 
     def transpose(self) -> Graph:
@@ -265,6 +287,13 @@ class Graph:
         [0, 1, 1]
         """
         return self._transpose if self.directed else self
+
+    def _transposing_bytes(self) -> int:
+        """What it takes to make the transpose, that itself included; nothing if it is there."""
+        if not self.directed or "_transpose" in self.__dict__:
+            return 0
+        building = build.build_bytes(self.num_edges, self.num_vertices, self._weights)
+        return building + self._indices.nbytes  # the sources of all arcs
 
     @functools.cached_property
     def _transpose(self) -> Graph:
@@ -309,22 +338,7 @@ class Graph:
         chosen = np.atleast_1d(self.index_of(labels)).astype(np.int64)
         if len(np.unique(chosen)) != len(chosen):
             raise GraphError("a vertex occurs twice among the labels of the subgraph.")
-        return self._induced(chosen)
-
-    def _induced(self, chosen: np.ndarray) -> Graph:
-        position = np.full(self.num_vertices, -1, np.int64)
-        position[chosen] = np.arange(len(chosen))
-        chunks = max(1, -(-len(chosen) // _ROWS))
-        counts = np.zeros(len(chosen) + 1, np.int64)
-        _count_kept(chunks, self._indptr, self._indices, chosen, position, counts)
-        offsets = np.cumsum(counts)
-        src = np.empty(offsets[-1], np.int64)
-        dst = np.empty(offsets[-1], np.int64)
-        kept = np.empty(offsets[-1], np.int64)
-        _list_kept(chunks, self._indptr, self._indices, chosen, position, offsets, src, dst, kept)
-        weights = None if self._weights is None else self._weights[kept]
-        csr = build.build_csr(src, dst, weights, len(chosen))
-        return Graph(*csr, directed=self.directed, labels=self._labels.subset(chosen))
+        return induced(self, chosen)
 
     def largest_component(self) -> Graph:
         """The subgraph of the largest (weakly) connected component; the first of equals.
@@ -341,7 +355,10 @@ class Graph:
 
         _, component = connected_components(self.to_scipy(), directed=self.directed)
         largest = np.argmax(np.bincount(component))
-        return self._induced(np.flatnonzero(component == largest))
+        return induced(self, np.flatnonzero(component == largest))
+
+    ego = look.ego
+    simplify = look.simplify
 
     def to_scipy(self) -> scipy.sparse.csr_array:
         """The adjacency matrix as a SciPy array; ones where the graph has no weights.
@@ -489,23 +506,3 @@ def _expand(chunk, indptr, out):
     for row in range(chunk * _ROWS, min((chunk + 1) * _ROWS, len(indptr) - 1)):
         for i in range(indptr[row], indptr[row + 1]):
             out[i] = row
-
-
-@parallel
-def _count_kept(chunk, indptr, indices, chosen, position, counts):
-    for i in range(chunk * _ROWS, min((chunk + 1) * _ROWS, len(chosen))):
-        kept = 0
-        for e in range(indptr[chosen[i]], indptr[chosen[i] + 1]):
-            kept += position[indices[e]] >= 0
-        counts[i + 1] = kept
-
-
-@parallel
-def _list_kept(chunk, indptr, indices, chosen, position, offsets, src, dst, kept):
-    for i in range(chunk * _ROWS, min((chunk + 1) * _ROWS, len(chosen))):
-        at = offsets[i]
-        for e in range(indptr[chosen[i]], indptr[chosen[i] + 1]):
-            target = position[indices[e]]
-            if target >= 0:
-                src[at], dst[at], kept[at] = i, target, e
-                at += 1

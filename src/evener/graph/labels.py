@@ -10,11 +10,16 @@ A graph's labels are one of
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evener.errors import GraphError
+from evener.errors import GraphError, did_you_mean
+
+if TYPE_CHECKING:
+    import polars
+
+_MOST_COMPARED = 20_000  # labels among which one near to a misspelt one is looked for: 0.05 s
 
 
 class Labels:
@@ -169,7 +174,11 @@ class Labels:
             last = self.start + self.size - 1
             return f"vertex {shown!r} is not in the graph, whose labels are {self.start}..{last}."
         like = self.values[:1].tolist()[0]
-        return f"vertex {shown!r} is not in the graph; its labels look like {like!r}."
+        near = ""
+        if isinstance(shown, str) and self.size <= _MOST_COMPARED:
+            names = [name for name in self.values if isinstance(name, str)]
+            near = did_you_mean(shown, names)
+        return f"vertex {shown!r} is not in the graph{near}; its labels look like {like!r}."
 
     def _sorted_order(self) -> np.ndarray:
         if self._order is None:
@@ -206,6 +215,23 @@ def objects_of(values: Sequence[Any]) -> np.ndarray:
     for i, value in enumerate(values):
         objects[i] = value
     return objects
+
+
+def label_column(name: str, labels: np.ndarray, absent: np.ndarray | None = None) -> polars.Series:
+    """Labels as a column of a frame: integers, strings, or whatever objects they are.
+
+    Where ``absent`` is true there is no label, and the column is null.
+    """
+    import polars
+
+    if labels.dtype != object:
+        column = polars.Series(name, labels)
+        if absent is not None and absent.any():
+            column = column.set(polars.Series(absent), None)
+        return column
+    present = labels if absent is None else labels[~absent]
+    strings = all(isinstance(label, str) for label in present)
+    return polars.Series(name, labels.tolist(), dtype=polars.String if strings else polars.Object)
 
 
 def is_hashable(value: Any) -> bool:

@@ -2,25 +2,29 @@
 
 A new format is a module here with two functions,
 
-* ``read(source: Source, directed: bool | None) -> Graph`` and
+* ``read(source: Source, request: Request) -> Graph`` and
 * ``write(graph: Graph, path: Path) -> None``,
 
-and a line in `FORMATS`. `source` gives a reader its bytes and its errors, `target` gives a writer
-a file that appears whole or not at all, `finish` turns rows into a graph, `text` is the compiled
-parser of lines of numbers.
+and a line in `FORMATS`. `source` gives a reader its bytes and its errors, `request` what the caller
+said, `target` gives a writer a file that appears whole or not at all, `finish` turns rows into a
+graph, `text` is the compiled parser of lines of numbers, `table` reads any other table.
 """
 
 from __future__ import annotations
 
 import importlib
 import os
+import re
 from pathlib import Path
 from typing import Any
 
+from evener.device import parse_bytes
+from evener.device.mapped_files import require_whole
 from evener.errors import EvenerError, GraphError, GraphFormatError
 from evener.graph.csr import Graph
 from evener.graph.files.finish import UnknownDirectionError
-from evener.graph.files.source import COMPRESSIONS, MissingFileError, Source
+from evener.graph.files.request import Column, Request, checked_request
+from evener.graph.files.source import COMPRESSIONS, STANDARD, MissingFileError, Source
 
 __all__ = [
     "FORMATS",
@@ -28,6 +32,7 @@ __all__ = [
     "UnknownDirectionError",
     "format_of",
     "load",
+    "load_with_format",
     "save",
     "sniff",
 ]
@@ -42,8 +47,15 @@ FORMATS = {
     "adjlist": (".adjlist",),
     "graphalytics": (".e", ".v"),
     "parquet": (".parquet", ".pq"),
+    "graphml": (".graphml",),
+    "gml": (".gml",),
+    "gexf": (".gexf",),
     "evg": (".evg",),
 }
+_TABLES = ("edgelist", "csv", "parquet")
+_ATTRIBUTED = ("graphml", "gml", "gexf")  # a weight is an attribute of an edge there
+_STARTS = re.compile(rb"\s*(?:(?:<[?!][^>]*>\s*)*<(graphml|gexf)\b|graph\s*\[)")
+_FOLDERS = ("graphalytics", "evg")  # of several files
 
 
 def load(
@@ -51,6 +63,13 @@ def load(
     *,
     format: str | None = None,
     directed: bool | None = None,
+    src: Column = None,
+    dst: Column = None,
+    weight: Column = None,
+    header: bool | None = None,
+    duplicates: str = "keep",
+    max_bytes: int | str | None = None,
+    trusted: bool = False,
     verify: bool = False,
 ) -> Graph:
     """Read a graph from a file.
@@ -59,7 +78,7 @@ def load(
     ----------
     path
         The file; ``.gz`` and ``.zst`` are decompressed. ``.evg`` is a folder, and of a pair of
-        Graphalytics files either one or their common name will do.
+        Graphalytics files either one or their common name will do. ``"-"`` is standard input.
     format
         A name or suffix from `evener.graph.files.FORMATS`; by default the suffix and the content
         decide.
@@ -68,8 +87,25 @@ def load(
         edge lists and DIMACS files hold the arcs they list, Graphalytics graphs say it in their
         properties. True keeps the arcs of an undirected file; False makes every arc an edge,
         once for both directions.
+    src, dst, weight
+        Columns of a table, by name or by number from 0; by default they are found by their names,
+        or are the first ones of two or three. ``weight=False`` leaves weights out. In GraphML,
+        GML and GEXF ``weight`` is an attribute of the edges.
+    header
+        Whether the first line of a table names the columns; by default it is found out, and a
+        table that leaves it in doubt is refused.
+    duplicates
+        ``"keep"`` parallel arcs, or combine them as in `Graph.from_edges`: ``"first"``, ``"min"``,
+        ``"max"`` or ``"sum"``. In an undirected graph the rows of both directions are parallel.
+    max_bytes
+        What the file may expand to, or take for the vertices that it announces, in bytes or as
+        ``"4GiB"``; by default a hundred times its size, and at least 256 MiB.
+    trusted
+        Whether an ``.evg`` folder is opened unchecked. By default its arrays are compared with
+        their checksums, and all that they say is checked, when Evener first opens them; that they
+        are sound is then remembered in the user's cache folder for as long as they do not change.
     verify
-        Compare the arrays of an ``.evg`` folder with their checksums, which takes a moment.
+        Check the arrays of an ``.evg`` folder whatever is remembered.
 
     Returns
     -------
@@ -81,7 +117,7 @@ def load(
     GraphFormatError
         Names the file, the line where there is one, what is wrong and what was expected.
     MemoryBudgetError
-        When the graph cannot fit into memory.
+        When the graph cannot fit into memory, or is out of proportion to its file.
 
     Examples
     --------
@@ -91,26 +127,67 @@ def load(
     >>> g = ev.load(file)
     >>> g.labels.tolist(), g.weights.tolist()
     ([10, 20, 30], [1.5, 2.5])
+    >>> _ = (tmp_path / "routes.csv").write_text("airline,leaves,reaches\\nLX,ZRH,SFO\\n")
+    >>> ev.load(tmp_path / "routes.csv", src="leaves", dst="reaches").labels.tolist()
+    ['SFO', 'ZRH']
     """
+    request = checked_request(
+        directed=directed, duplicates=duplicates, src=src, dst=dst, weight=weight, header=header
+    )
+    return load_with_format(path, format, request, max_bytes, trusted=trusted, verify=verify)[0]
+
+
+def load_with_format(
+    path: str | os.PathLike[str],
+    format: str | None,
+    request: Request,
+    max_bytes: int | str | None = None,
+    *,
+    trusted: bool = False,
+    verify: bool = False,
+) -> tuple[Graph, str]:
+    """As `load`, with the name of the format that was read."""
+    if trusted and verify:
+        raise GraphError("trusted skips the check that verify asks for; give one of them.")
+    most = None if max_bytes is None else parse_bytes(max_bytes)
     path = Path(os.path.expanduser(path))
     try:
-        return _load(path, format, directed, verify)
+        graph, name = _load(path, format, request, most, trusted, verify)
+        require_whole()
     except OSError as error:  # a folder that may not be looked into, a name too long
         if isinstance(error, EvenerError):
             raise
         raise GraphFormatError(f"{path} cannot be read: {error.strerror or error}.") from None
+    if request.weight is False and graph._weights is not None:
+        rows = (graph._indptr, graph._indices)
+        graph = Graph(*rows, directed=graph.directed, labels=graph._labels)
+    return graph, name
 
 
-def _load(path: Path, format: str | None, directed: bool | None, verify: bool) -> Graph:
+def _load(
+    path: Path, format: str | None, request: Request, most: int | None, trusted: bool, verify: bool
+) -> tuple[Graph, str]:
     name = format_of(path, format)
-    if name == "graphalytics":  # several files
-        return _module(name).read(path, directed)
+    if name in _FOLDERS and str(path) == STANDARD:
+        raise GraphError(f"a graph of format {name} is several files; standard input is one.")
+    source = None
+    if name is None or name not in _FOLDERS:
+        source = Source(path, most)
+        if path.is_dir() and not source.is_standard:
+            source.fail("is a folder; expected a file or an .evg folder")
+        name = name or sniff(source)
+    given = request.about_columns
+    if given and name not in _TABLES and not (name in _ATTRIBUTED and given == ["weight"]):
+        raise GraphError(
+            f"{path} is a file of format {name}, not a table with columns, so {', '.join(given)} "
+            "cannot be followed; leave it out."
+        )
+    module = _module(name)
     if name == "evg":
-        return _module(name).read(path, directed, verify=verify)
-    source = Source(path)
-    if path.is_dir():
-        source.fail("is a folder; expected a file or an .evg folder")
-    return _module(name or sniff(source)).read(source, directed)
+        return module.read(path, request, most, trusted=trusted, verify=verify), name
+    if name == "graphalytics":
+        return module.read(path, request, most), name
+    return module.read(source, request), name
 
 
 def save(graph: Graph, path: str | os.PathLike[str], *, format: str | None = None) -> None:
@@ -118,6 +195,8 @@ def save(graph: Graph, path: str | os.PathLike[str], *, format: str | None = Non
     path = Path(os.path.expanduser(path))
     try:
         _save(graph, path, format)
+    except BrokenPipeError:  # whoever read our output has gone
+        raise
     except (OSError, ValueError) as error:
         if isinstance(error, EvenerError):
             raise
@@ -132,9 +211,12 @@ def _save(graph: Graph, path: Path, format: str | None) -> None:
         raise GraphError(
             f"{path} has no suffix that names a graph format; use one of {known}, or format=."
         )
-    if path.is_dir() and name != "evg":
+    if str(path) == STANDARD:
+        if name in _FOLDERS:
+            raise GraphError(f"a graph of format {name} is several files; standard output is one.")
+    elif path.is_dir() and name != "evg":
         raise GraphError(f"{path} is a folder; give the name of a file.")
-    if not path.parent.is_dir():
+    elif not path.parent.is_dir():
         raise GraphError(f"{path} cannot be written: there is no folder {path.parent}.")
     _module(name).write(graph, path)
 
@@ -154,11 +236,13 @@ def format_of(path: Path, format: str | None = None) -> str | None:
             if format == name or f".{str(format).removeprefix('.')}" in suffixes:
                 return name
         raise GraphError(f"format is {format!r}; it must be one of {', '.join(FORMATS)}.")
-    if not path.name:  # the current folder, or the root
+    if not path.name or str(path) == STANDARD:  # the current folder, or the root
         return None
-    plain = path.with_suffix("") if path.suffix.lower() in COMPRESSIONS else path
+    suffix = path.suffix.lower()
+    if suffix in COMPRESSIONS:
+        suffix = path.with_suffix("").suffix.lower()
     for name, suffixes in FORMATS.items():
-        if plain.suffix.lower() in suffixes:
+        if suffix in suffixes:
             return name
     if path.is_dir() and (path / "meta.json").exists():
         return "evg"
@@ -169,12 +253,14 @@ def format_of(path: Path, format: str | None = None) -> str | None:
 
 def sniff(source: Source) -> str:
     """The format of a file whose name says nothing."""
-    head = source.data[:64].tobytes()
+    head = source.data[:1024].tobytes()
     if head.startswith(b"PAR1"):
         return "parquet"
     if head.lower().startswith(b"%%matrixmarket"):
         return "matrix_market"
-    for _, line in source.lines(1 << 16):
+    if found := _STARTS.match(head):
+        return "gml" if found[1] is None else found[1].decode()
+    for line in source.head():
         if line.startswith((b"p sp ", b"p ")) and len(line.split()) == 4:
             return "dimacs"
         if line.strip() and not line.startswith((b"#", b"%", b"c ", b"c\t")) and line != b"c":
@@ -184,7 +270,7 @@ def sniff(source: Source) -> str:
 
 def _has_lists(source: Source) -> bool:
     """Whether lines of numbers differ in length, as neighbour lists do and edges do not."""
-    lines = [line.split() for _, line in source.lines(1 << 16) if line[:1] not in (b"#", b"%")]
+    lines = [line.split() for line in source.head() if line[:1] not in (b"#", b"%")]
     numbers = all(token.isdigit() for line in lines[:100] for token in line)
     return numbers and len({len(line) for line in lines[:-1] if line}) > 1
 

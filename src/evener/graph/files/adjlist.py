@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 
 from evener.errors import GraphError
-from evener.graph.build import build_csr
 from evener.graph.csr import Graph
 from evener.graph.files.columns import require_integer_labels
-from evener.graph.files.finish import directed_as
+from evener.graph.files.finish import graph_of_arcs
 from evener.graph.files.lists import ListRules, parse_lists
 from evener.graph.files.metis import neighbour_lines
 from evener.graph.files.note import Note
+from evener.graph.files.request import Request
 from evener.graph.files.source import Source
 from evener.graph.files.target import replacing
 from evener.graph.relabel import relabel
@@ -25,7 +25,7 @@ from evener.graph.relabel import relabel
 _COMMENTS = (ord("#"), ord("%"))
 
 
-def read(source: Source, directed: bool | None) -> Graph:
+def read(source: Source, request: Request) -> Graph:
     """Read adjacency lists."""
     note = Note.find(source, b"#")
     rows, heads = parse_lists(source, ListRules(np.uint64(0), _COMMENTS, True))
@@ -33,8 +33,8 @@ def read(source: Source, directed: bool | None) -> Graph:
     arcs = len(rows.src)
     ends = (np.concatenate((end, heads)) for end in (rows.src, rows.dst))
     src, dst, labels = relabel(*ends)
-    csr = build_csr(src[:arcs], dst[:arcs], None, labels.size)
-    return directed_as(source, Graph(*csr, labels=labels), directed, note)
+    listed = (src[:arcs], dst[:arcs], None)
+    return graph_of_arcs(source, listed, labels, request, note, remarks=False)
 
 
 def write(graph: Graph, path: Path) -> None:

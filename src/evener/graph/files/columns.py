@@ -1,15 +1,17 @@
-"""Edges as named columns, for the table formats: which columns to read, and what to write."""
+"""Edges as columns, for the table formats: which columns to read, and what to write."""
 
 from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from evener.errors import GraphError
 from evener.graph.csr import Graph
+from evener.graph.files.request import Column, Request
+from evener.graph.files.source import Source
 
 if TYPE_CHECKING:
     import polars
@@ -29,40 +31,133 @@ OTHER_NAMES = (
     "sign", "category",
 )  # fmt: skip
 INDEX_NAMES = ("", "index", "unnamed: 0", "__index_level_0__")  # what pandas adds by itself
+_MOST_SHOWN = 12  # columns listed in an error
 
 
-def choose_columns(names: list[str]) -> tuple[str, str, str | None] | None:
+class Chosen(NamedTuple):
+    """Numbers of the columns of source, target and weight; None without weights."""
+
+    src: int
+    dst: int
+    weight: int | None
+    is_sure: bool = True  # the weight was asked for or is named so, not only a lone third column
+
+    @property
+    def in_order(self) -> bool:
+        """Whether they are the first columns of a table, in the usual order."""
+        return (self.src, self.dst) == (0, 1) and self.weight in (None, 2)
+
+
+def choose_columns(names: list[str]) -> Chosen | None:
     """The columns of source, target and weight by name; None if the names do not tell.
 
-    Names that say nothing leave the first two columns as ends and a lone third as weight.
+    Names that say nothing leave the first two of two or three columns as ends, a third as weight.
 
     Examples
     --------
     >>> from evener.graph.files.columns import choose_columns
-    >>> choose_columns(["weight", "to", "from"])
-    ('from', 'to', 'weight')
+    >>> choose_columns(["weight", "to", "from"])[:3]
+    (2, 1, 0)
     """
-    kept = [name for name in names if name.strip().lower() not in INDEX_NAMES]
-    lower = [name.strip().lower() for name in kept]
-    if len(set(lower)) != len(lower):
+    lower = [name.strip().lower() for name in names]
+    kept = [i for i, name in enumerate(lower) if name not in INDEX_NAMES]
+    if len({lower[i] for i in kept}) != len(kept):
         return None
 
-    def find(known: tuple[str, ...]) -> str | None:
-        return next((kept[lower.index(name)] for name in known if name in lower), None)
+    def find(known: tuple[str, ...]) -> int | None:
+        return next((lower.index(name) for name in known if name in lower), None)
 
     src, dst, weight = find(SOURCE_NAMES), find(TARGET_NAMES), find(WEIGHT_NAMES)
-    rest = [name for name in kept if name not in (src, dst, weight)]
+    rest = [i for i in kept if i not in (src, dst, weight)]
     if src is None and dst is None:
-        if len(kept) < 2 or weight in kept[:2]:
+        if not 2 <= len(kept) <= 3 or weight in kept[:2]:
             return None
-        src, dst, *rest = [kept[0], kept[1], *rest[2:]]
+        src, dst, rest = kept[0], kept[1], rest[2:]
     elif src is None or dst is None:  # one end has a name we know: the other must be the only rest
         if len(rest) != 1:
             return None
-        src, dst, rest = src or rest[0], dst or rest[0], []
-    if weight is None and len(kept) == 3 and rest[0].strip().lower() not in OTHER_NAMES:
-        weight = rest[0]
-    return src, dst, weight
+        src, dst, rest = (rest[0], dst, []) if src is None else (src, rest[0], [])
+    assert src is not None
+    assert dst is not None
+    if weight is None and len(kept) == 3 and rest and lower[rest[0]] not in OTHER_NAMES:
+        return Chosen(src, dst, rest[0], is_sure=False)
+    return Chosen(src, dst, weight)
+
+
+def pick_columns(
+    source: Source, names: list[str] | None, cells: list[str], request: Request
+) -> Chosen:
+    """The columns that a caller asks for, else those that their names, if there are any, tell.
+
+    ``cells`` are those of the first row, by which people know columns without names.
+    """
+    width = len(cells if names is None else names)
+    shown = names if names is not None else [f"column {i}" for i in range(width)]
+
+    def number(wanted: Column, option: str) -> int:
+        return _number_of(source, names, width, wanted, option)
+
+    ends = [
+        None if end is None else number(end, option)
+        for option, end in (("src", request.src), ("dst", request.dst))
+    ]
+    found = choose_columns(shown)
+    if None in ends:
+        if found is None and ends != [None, None] and width == 2:
+            ends = [1 - ends[1] if end is None else end for end in ends]  # type: ignore[operator]
+        elif found is None:
+            there = [f"{i} ({cell})" for i, cell in enumerate(cells)] if names is None else names
+            source.fail(
+                f"cannot tell which of its columns are the ends: {_listed(there)}; say it by src= "
+                "and dst= (--src, --dst), as names or numbers from 0"
+            )
+        else:
+            ends = [found[i] if end is None else end for i, end in enumerate(ends)]
+    src, dst = ends
+    assert src is not None
+    assert dst is not None
+    if request.weight is False:
+        return Chosen(src, dst, None)
+    if request.weight is not None:
+        return Chosen(src, dst, number(request.weight, "weight"))
+    if found is not None and request.src is None and request.dst is None:
+        return found
+    # Beside columns that were asked for, only a name makes another one a weight.
+    lower = [name.strip().lower() for name in names or ()]
+    known = (lower.index(name) for name in WEIGHT_NAMES if name in lower)
+    return Chosen(src, dst, next((i for i in known if i not in (src, dst)), None))
+
+
+def _number_of(
+    source: Source, names: list[str] | None, width: int, wanted: Column, option: str
+) -> int:
+    if isinstance(wanted, str) and names is not None:
+        for form in (str, lambda name: name.strip().lower()):
+            same = [i for i, name in enumerate(names) if form(name) == form(wanted)]
+            if len(same) == 1:
+                return same[0]
+            if same:
+                raise GraphError(
+                    f"{source.name} has {len(same)} columns {wanted!r}; give {option} as a number "
+                    f"from 0: {', '.join(map(str, same))}."
+                )
+    if isinstance(wanted, str) and not (wanted.isascii() and wanted.isdecimal()):
+        there = "no header" if names is None else f"the columns {_listed(names)}"
+        raise GraphError(
+            f"{option} is {wanted!r}, but {source.name} has {there}; give the number of a column, "
+            f"from 0{'' if names is None else ', or one of these names'}."
+        )
+    assert wanted is not None
+    if int(wanted) >= width:
+        raise GraphError(
+            f"{option} is column {wanted}, but {source.name} has columns 0 to {width - 1}."
+        )
+    return int(wanted)
+
+
+def _listed(names: list[str]) -> str:
+    shown = ", ".join(name[:40] for name in names[:_MOST_SHOWN])
+    return shown + (f" and {len(names) - _MOST_SHOWN} more" if len(names) > _MOST_SHOWN else "")
 
 
 def is_known(name: str) -> bool:

@@ -11,6 +11,7 @@ from evener.graph.files.columns import edge_frame
 from evener.graph.files.finish import graph_of_numbers
 from evener.graph.files.note import Note
 from evener.graph.files.numbered import announced, warn_about_labels
+from evener.graph.files.request import Request
 from evener.graph.files.source import Source, show
 from evener.graph.files.target import replacing
 from evener.graph.files.text import Rules, parse_rows
@@ -18,7 +19,7 @@ from evener.graph.files.text import Rules, parse_rows
 _COMMENTS = (ord("c"), ord("c"))
 
 
-def read(source: Source, directed: bool | None) -> Graph:
+def read(source: Source, request: Request) -> Graph:
     """Read a DIMACS file."""
     note = Note.find(source, b"c")
     position, num_vertices, num_arcs = _problem(source)
@@ -28,18 +29,17 @@ def read(source: Source, directed: bool | None) -> Graph:
         source.fail(f"announces {num_arcs} arcs but lists {len(rows.src)}")
     if note is not None and note.weights is None:
         rows = rows._replace(weights=None)
-    return graph_of_numbers(source, rows, num_vertices, directed, note, rules=rules)
+    return graph_of_numbers(source, rows, num_vertices, request, note, rules=rules)
 
 
 def _problem(source: Source) -> tuple[int, int, int]:
-    for position, line in source.lines():
-        if not line.strip() or line.split(maxsplit=1)[0] == b"c":
-            continue
+    for position, line in source.data_lines(b"c"):
         fields = line.split()
         number = source.line_at(position)
         if fields[0] != b"p" or len(fields) != 4:
             source.fail(f"expected 'p sp vertices arcs', found {show(line)}", number)
         n, m = announced(source, fields[2:], number)
+        source.require_vertices(n)
         return position, n, m
     source.fail("has no line 'p sp vertices arcs'")
 

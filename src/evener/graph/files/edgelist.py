@@ -1,15 +1,17 @@
 """White-space edge lists (SNAP, GAPBS): ``source target [weight]`` on each line.
 
 Columns are set apart by any mix of spaces, tabs and commas; lines that begin with # or % are
-comments; words above the numbers are a header. Ids are whole numbers and become labels.
+comments; words above the numbers are a header. Ids are whole numbers and become labels. Where the
+first line has a name for an end, or the caller chooses columns, the file is read as a table
+(`table`).
 
 Evener's note (see `note`) is the last line, because some readers stop at the first comment.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,55 +24,83 @@ from evener.graph.files.columns import (
 )
 from evener.graph.files.finish import graph_of_ids
 from evener.graph.files.note import Note
+from evener.graph.files.request import Request
 from evener.graph.files.source import Source, show
+from evener.graph.files.table import COMMENTS, first_lines, look_at, read_table, remark_on_text
 from evener.graph.files.target import replacing
 from evener.graph.files.text import NOWHERE, Rules, parse_rows
+from evener.graph.files.values import is_number
 
-COMMENTS = (ord("#"), ord("%"))
+
+class Third(NamedTuple):
+    """What a third column is: weights, or something that is left out."""
+
+    columns: int = 2
+    is_left_out: bool = False
+    text: str = ""  # an example of it, where that must be told
+
+    def remark(self, source: Source) -> None:
+        """Say that text was left out."""
+        if self.text:
+            remark_on_text(source, "the third column", self.text)
 
 
-def read(source: Source, directed: bool | None) -> Graph:
+def third_column(cells: list[str], request: Request, *, is_weight: bool = False) -> Third:
+    """What the third column is, by some of its cells; ``is_weight`` if its name says so."""
+    if not cells:
+        return Third()
+    if request.weight is False:
+        return Third(is_left_out=True)
+    if is_weight or any(map(is_number, cells)):
+        return Third(3)
+    return Third(is_left_out=True, text=next(filter(None, cells), ""))
+
+
+def read(source: Source, request: Request) -> Graph:
     """Read an edge list."""
-    note = Note.find(source, b"#")
-    rules = rules_of(source)
-    return graph_of_ids(source, parse_rows(source, rules), directed, note, rules)
+    found = None if request.about_columns else _plain_rules(source, request)
+    if found is None:
+        return read_table(source, look_at(source, request), request)
+    rules, third = found
+    rows = parse_rows(source, rules)
+    third.remark(source)
+    return graph_of_ids(source, rows, request, Note.find(source, b"#"), rules)
 
 
-def rules_of(source: Source) -> Rules:
-    """The number of columns, from the first line of numbers, and the header if there is one."""
-    lines = data_lines(source)
-    position, line = next(lines, (0, b""))
+def number_rules(source: Source, request: Request) -> Rules:
+    """The rules of a list in which ids must be numbers."""
+    found = _plain_rules(source, request)
+    return Rules(2, COMMENTS) if found is None else found[0]
+
+
+def _plain_rules(source: Source, request: Request) -> tuple[Rules, Third] | None:
+    """How to read numbers, from the first lines; None where an end is a name."""
+    lines = first_lines(source)
+    if not lines:
+        return Rules(2, COMMENTS), Third()
     skip = NOWHERE
-    if line and not any(map(is_number, split(line))):
-        after, numbers = next(lines, (0, b""))
-        if numbers and all(map(is_number, split(numbers))):
-            _check_header(source, position, split(line))
-            skip = np.uint64(position)
-            position, line = after, numbers
+    numeric = [all(map(is_number, split(line)[:2])) for _, line in lines]
+    if not any(map(is_number, split(lines[0][1]))) and any(numeric[1:2]):
+        _check_header(source, lines[0][0], split(lines[0][1]))
+        skip = np.uint64(lines[0][0])
+        lines, numeric = lines[1:], numeric[1:]
+    # Some name among numbers is a mistake, and the parser says where.
+    if 2 * sum(numeric) < len(numeric) + (not numeric[0]):
+        return None
+    position, line = lines[numeric.index(True)]
     tokens = split(line)
-    if line and len(tokens) not in (2, 3):
+    if len(tokens) not in (2, 3):
         source.fail(
             f"has {len(tokens)} column{'s' * (len(tokens) != 1)} ({show(line)}); expected source, "
-            "target and perhaps a weight (a line of neighbours each is format='adjlist', other "
-            "tables go through Graph.from_frame)",
+            "target and perhaps a weight: say which they are by src=, dst= and weight= (--src, "
+            "--dst, --weight), from 0 on (a line of neighbours each is format='adjlist')",
             source.line_at(position),
         )
-    return Rules(max(2, len(tokens)), COMMENTS, skip=skip)
-
-
-def data_lines(source: Source) -> Iterator[tuple[int, bytes]]:
-    """The lines that are neither blank nor comments."""
-    for position, line in source.lines():
-        text = line.strip()
-        if b"\0" in line:
-            source.fail("is not a text file; expected lines of numbers", source.line_at(position))
-        if b"\r" in line:
-            source.fail(
-                "has a carriage return within a line; expected lines that end in a line feed",
-                source.line_at(position),
-            )
-        if text and text[0] not in COMMENTS:
-            yield position, line
+    third = Third()
+    if len(tokens) == 3:
+        cells = [split(line)[2] for _, line in lines if len(split(line)) > 2]
+        third = third_column([cell.decode("utf-8", "replace") for cell in cells], request)
+    return Rules(third.columns, COMMENTS, skip=skip, extra=third.is_left_out), third
 
 
 def split(line: bytes) -> list[bytes]:
@@ -78,22 +108,14 @@ def split(line: bytes) -> list[bytes]:
     return line.replace(b",", b" ").split()
 
 
-def is_number(token: bytes) -> bool:
-    """Whether a token is a number, not a name."""
-    try:
-        float(token)
-    except ValueError:
-        return False
-    return True
-
-
 def _check_header(source: Source, position: int, tokens: list[bytes]) -> None:
     """Refuse a header that names the columns in another order."""
     names = [token.decode("utf-8", "replace") for token in tokens]
-    if 2 <= len(names) <= 3 and choose_columns(names) != (*names[:2], *names[2:], None)[:3]:
+    chosen = choose_columns(names)
+    if 2 <= len(names) <= 3 and (chosen is None or not chosen.in_order):
         source.fail(
             f"names its columns {', '.join(names)}; expected source, target and weight in this "
-            "order (a .csv or .tsv file may have any)",
+            "order (or say which they are by src=, dst= and weight=)",
             source.line_at(position),
         )
 

@@ -3,35 +3,41 @@
 ``meta.json`` names the arrays, their dtypes, lengths and SHA-256 checksums, and carries a checksum
 of itself. An array's file is named after its content, so saving over a graph writes new files
 beside the old ones and then replaces ``meta.json``: that rename is the moment at which the new
-graph is there. Opening reads ``meta.json`` and the sizes of the files, whatever their length.
+graph is there. Opening reads ``meta.json`` and the sizes of the files, whatever their length; the
+arrays themselves are checked (`evg_check`) where it is not known that they were (`known`).
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
-import mmap
 import os
+import re
 import shutil
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from evener import progress
+from evener.device.mapped_files import map_file
 from evener.errors import GraphError
-from evener.graph.check import check
 from evener.graph.csr import Graph
 from evener.graph.files.columns import text_labels
-from evener.graph.files.source import COMPRESSIONS, Source
+from evener.graph.files.evg_check import check_folder, checksum_of, raw_bytes
+from evener.graph.files.finish import combined
+from evener.graph.files.known import is_known, remember, state_of
+from evener.graph.files.request import Request
+from evener.graph.files.source import COMPRESSIONS, Source, open_plain
 from evener.graph.files.target import replacing, temporary_beside
 from evener.graph.labels import Labels
 
 VERSION = 1
 _KIND = "evener graph"
 _MAX_META_BYTES = 1 << 16
+_FILE = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*")  # in the folder itself, and nothing odd
 _DTYPES = {
     "indptr": ("int32", "int64"),
     "indices": ("int32", "int64"),
@@ -42,37 +48,65 @@ _DTYPES = {
 }
 
 
-def read(path: Path, directed: bool | None, *, verify: bool = False) -> Graph:
-    """Open a graph; ``verify`` compares every array with its checksum."""
-    source = Source(path)
+class _Opened(NamedTuple):
+    """The arrays of a folder, and what the system says of their files."""
+
+    arrays: dict[str, np.ndarray]
+    files: list[os.stat_result]
+
+
+def read(
+    path: Path,
+    request: Request,
+    max_bytes: int | None = None,
+    *,
+    trusted: bool = False,
+    verify: bool = False,
+) -> Graph:
+    """Open a graph; unless ``trusted`` it is checked, if it was not before or to ``verify`` it."""
+    source = Source(path, max_bytes)
     if not path.is_dir():
         source.fail("is not a folder; expected an .evg folder")
-    meta = _read_meta(source)
-    arrays = {name: _open_array(source, meta, name) for name in meta["arrays"]}
+    folder = path.stat()
+    meta, checksum, about = _read_meta(source)
+    opened = _open_arrays(source, meta, about)
+    arrays = opened.arrays
     _check_shapes(source, meta, arrays)
-    if verify:
-        _verify_checksums(source, meta, arrays)
     graph = Graph(
         arrays["indptr"], arrays["indices"], arrays.get("weights"),
         directed=meta["directed"], labels=_labels(meta, arrays),
     )  # fmt: skip
-    if verify:
-        _verify_contents(source, graph)
-    if directed is True and not graph.directed:
-        return Graph(*_arrays(graph), directed=True, labels=graph._labels)
-    return graph.symmetrize() if directed is False else graph
+    if not trusted:
+        state = state_of(checksum, opened.files)
+        if verify or not is_known(folder, state):
+            with progress.task(f"checking {path.name}"):
+                check_folder(source, meta, arrays, graph)
+            if _unchanged(source, meta, opened.files):
+                remember(folder, state, opened.files)
+    return combined(graph, request)
 
 
-def _arrays(graph: Graph) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    return graph._indptr, graph._indices, graph._weights
-
-
-def _read_meta(source: Source) -> dict[str, Any]:
-    path = source.path / "meta.json"
+def _unchanged(source: Source, meta: dict[str, Any], before: list[os.stat_result]) -> bool:
+    """Whether the files are those that were opened, as they were then."""
+    names = ["meta.json", *(entry["file"] for entry in meta["arrays"].values())]
     try:
-        if path.stat().st_size > _MAX_META_BYTES:
+        now = [(source.path / name).stat() for name in names]
+    except OSError:
+        return False
+    return state_of("", now) == state_of("", before)
+
+
+def _read_meta(source: Source) -> tuple[dict[str, Any], str, os.stat_result]:
+    """What ``meta.json`` says, its checksum, and what the system says of it."""
+    try:
+        descriptor, about = open_plain(source, f"{source.name}/meta.json")
+        try:
+            content = os.read(descriptor, _MAX_META_BYTES + 1)
+        finally:
+            os.close(descriptor)
+        if len(content) > _MAX_META_BYTES:
             source.fail("meta.json is too long to be one")
-        meta = json.loads(path.read_bytes())
+        meta = json.loads(content)
     except FileNotFoundError:
         source.fail("has no meta.json; expected an .evg folder")
     except OSError as error:
@@ -84,11 +118,11 @@ def _read_meta(source: Source) -> dict[str, Any]:
     if meta.get("version") != VERSION:
         source.fail(f"is of version {meta.get('version')!r}; this Evener reads version {VERSION}")
     checksum = meta.pop("checksum", None)
-    if checksum != _checksum(_canonical(meta)):
+    if checksum != checksum_of(_canonical(meta)):
         source.fail("meta.json does not match its checksum; it was changed or damaged")
     if not _is_sound(meta):
         source.fail("meta.json does not describe a graph")
-    return meta
+    return meta, checksum, about
 
 
 def _is_sound(meta: dict[str, Any]) -> bool:
@@ -105,7 +139,7 @@ def _is_sound(meta: dict[str, Any]) -> bool:
     for name, entry in arrays.items():
         if not isinstance(entry, dict) or not count(entry.get("length")):
             return False
-        if not isinstance(entry.get("file"), str) or Path(entry["file"]).name != entry["file"]:
+        if not isinstance(entry.get("file"), str) or not _FILE.fullmatch(entry["file"]):
             return False
         if entry.get("dtype") not in _DTYPES[name] or not isinstance(entry.get("sha256"), str):
             return False
@@ -118,27 +152,48 @@ def _is_sound(meta: dict[str, Any]) -> bool:
     )
 
 
-def _open_array(source: Source, meta: dict[str, Any], name: str) -> np.ndarray:
-    entry = meta["arrays"][name]
+def _open_arrays(source: Source, meta: dict[str, Any], about: os.stat_result) -> _Opened:
+    opened = _Opened({}, [about])
+    for name, entry in meta["arrays"].items():
+        try:
+            descriptor, about = open_plain(source, f"{source.name}/{entry['file']}")
+            try:
+                opened.files.append(about)
+                opened.arrays[name] = _array(source, entry, descriptor, about)
+            finally:
+                os.close(descriptor)
+        except FileNotFoundError:
+            source.fail(f"{entry['file']} is missing")
+        except OSError as error:
+            source.fail(f"{entry['file']} cannot be read: {error.strerror}")
+    return opened
+
+
+def _array(
+    source: Source, entry: dict[str, Any], descriptor: int, about: os.stat_result
+) -> np.ndarray:
     dtype, length = np.dtype(entry["dtype"]), entry["length"]
-    file = source.path / entry["file"]
+    if about.st_size != length * dtype.itemsize:
+        source.fail(
+            f"{entry['file']} has {about.st_size} bytes; expected {length * dtype.itemsize} for "
+            f"{length} values of {dtype}"
+        )
+    if length == 0:
+        return np.empty(0, dtype)
+    if _has_holes(descriptor, about):
+        source.require_allowed(about.st_size, f"has an array {entry['file']} of holes, {{}}")
+    mapped = map_file(descriptor, f"{source.name}: {entry['file']}")
+    return mapped.view(dtype.newbyteorder("<")).view(dtype)
+
+
+def _has_holes(descriptor: int, about: os.stat_result) -> bool:
+    """Whether a file takes little of the disk: reading what is not there may take for ever."""
+    if getattr(about, "st_blocks", about.st_size) * 512 * 100 > about.st_size:
+        return False
     try:
-        with file.open("rb") as opened:
-            size = os.fstat(opened.fileno()).st_size
-            if size != length * dtype.itemsize:
-                source.fail(
-                    f"{file.name} has {size} bytes; expected {length * dtype.itemsize} for "
-                    f"{length} values of {dtype}"
-                )
-            if length == 0:
-                return np.empty(0, dtype)
-            # Copy-on-write, so that kernels get an ordinary array; nobody writes to it.
-            mapped = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_COPY)
-    except FileNotFoundError:
-        source.fail(f"{file.name} is missing")
-    except OSError as error:
-        source.fail(f"{file.name} cannot be read: {error.strerror}")
-    return np.frombuffer(mapped, dtype.newbyteorder("<")).view(dtype)
+        return os.lseek(descriptor, 0, os.SEEK_HOLE) < about.st_size
+    except (OSError, AttributeError):
+        return False
 
 
 def _check_shapes(source: Source, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
@@ -149,24 +204,6 @@ def _check_shapes(source: Source, meta: dict[str, Any], arrays: dict[str, np.nda
             source.fail(f"{name} has {len(array)} values; expected {expected[name]}")
     if arrays["indptr"][0] != 0 or arrays["indptr"][-1] != m:
         source.fail(f"the row starts do not run from 0 to {m}; the array was changed or damaged")
-
-
-def _verify_checksums(source: Source, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    with progress.task(f"verifying {source.path.name}"):
-        for done, (name, array) in enumerate(arrays.items()):
-            progress.report(done, len(arrays))
-            if _checksum(array) != meta["arrays"][name]["sha256"]:
-                file = meta["arrays"][name]["file"]
-                source.fail(f"{file} does not match its checksum; it was changed or damaged")
-
-
-def _verify_contents(source: Source, graph: Graph) -> None:
-    """A forger can compute checksums; kernels rely on what the arrays say."""
-    try:
-        check(graph)
-        Labels.of(graph._labels.array())
-    except GraphError as error:
-        source.fail(f"is no sound graph: {str(error).rstrip('.')}")
 
 
 def _labels(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Labels:
@@ -188,9 +225,8 @@ class _TextLabels(Labels):
     def values(self) -> np.ndarray:  # type: ignore[override]
         text = self._text.tobytes()
         out = np.empty(self.size, dtype=object)
-        starts = self._offsets.tolist()
-        for i in range(self.size):
-            out[i] = text[starts[i] : starts[i + 1]].decode("utf-8", "replace")
+        for i, (start, stop) in enumerate(pairwise(self._offsets.tolist())):
+            out[i] = text[start:stop].decode("utf-8", "replace")
         return out
 
     @property
@@ -261,16 +297,16 @@ def _write_arrays(graph: Graph, folder: Path) -> dict[str, Any]:
     for done, (name, array) in enumerate(arrays.items()):
         progress.report(done, len(arrays))
         meta["arrays"][name] = _write_array(folder, name, array)
-    return {**meta, "checksum": _checksum(_canonical(meta))}
+    return {**meta, "checksum": checksum_of(_canonical(meta))}
 
 
 def _write_array(folder: Path, name: str, array: np.ndarray) -> dict[str, Any]:
     little = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
-    checksum = _checksum(little)
+    checksum = checksum_of(little)
     file = f"{name}.{checksum[:16]}.bin"
     # Written even if it is there already: what is there may be damaged.
     with replacing(folder / file) as opened:
-        opened.write(_raw(little))
+        opened.write(raw_bytes(little))
     return {"file": file, "dtype": array.dtype.name, "length": len(array), "sha256": checksum}
 
 
@@ -285,13 +321,3 @@ def _remove_others(folder: Path, meta: dict[str, Any]) -> None:
 
 def _canonical(meta: dict[str, Any]) -> bytes:
     return json.dumps(meta, sort_keys=True, separators=(",", ":")).encode()
-
-
-def _checksum(content: bytes | np.ndarray) -> str:
-    raw = _raw(content) if isinstance(content, np.ndarray) else content
-    return hashlib.sha256(raw).hexdigest()
-
-
-def _raw(array: np.ndarray) -> Any:
-    """The bytes of an array without a copy."""
-    return array.view(np.uint8)

@@ -9,10 +9,12 @@ from evener.graph.arguments import as_weights, extent
 from evener.graph.build import build_csr
 from evener.graph.csr import Graph
 from evener.graph.files.note import Note
+from evener.graph.files.request import Request
 from evener.graph.files.source import Source
 from evener.graph.files.text import Rows, Rules, line_of_row
 from evener.graph.labels import Labels
 from evener.graph.relabel import relabel_any
+from evener.graph.remarks import remark_on_direction, remark_on_parallel_arcs
 
 
 class UnknownDirectionError(GraphFormatError):
@@ -20,7 +22,7 @@ class UnknownDirectionError(GraphFormatError):
 
 
 def graph_of_ids(
-    source: Source, rows: Rows, directed: bool | None, note: Note | None, rules: Rules | None = None
+    source: Source, rows: Rows, request: Request, note: Note | None, rules: Rules | None = None
 ) -> Graph:
     """A graph from ids that are labels: every id that occurs is a vertex, unless a note says more.
 
@@ -35,17 +37,18 @@ def graph_of_ids(
     elif not isinstance(rows.src, np.ndarray):
         source.fail("has names for ids, but the note of Evener says they are numbers")
     else:
+        source.require_vertices(note.num_vertices)
         src, dst = shifted(source, rows, note.num_vertices, note.first, rules)
         labels = Labels(note.num_vertices, start=note.first)
-    csr = build_csr(src, dst, None if weights is None else as_weights(weights), labels.size)
-    return directed_as(source, Graph(*csr, labels=labels), directed, note)
+    weights = None if weights is None else as_weights(weights)
+    return graph_of_arcs(source, (src, dst, weights), labels, request, note)
 
 
 def graph_of_numbers(
     source: Source,
     rows: Rows,
     num_vertices: int,
-    directed: bool | None,
+    request: Request,
     note: Note | None,
     *,
     rules: Rules | None = None,
@@ -55,13 +58,86 @@ def graph_of_numbers(
 
     ``symmetric`` rows are edges listed once.
     """
+    source.require_vertices(num_vertices)
     src, dst = shifted(source, rows, num_vertices, 1, rules)
     labels = Labels(num_vertices, start=1 if note is None else note.first)
     weights = cast_weights(source, rows, note)
-    csr = build_csr(src, dst, weights, num_vertices, symmetric=symmetric)
-    if symmetric:
-        return Graph(*csr, directed=directed is True, labels=labels)
-    return directed_as(source, Graph(*csr, labels=labels), directed, note)
+    if not symmetric:
+        return graph_of_arcs(source, (src, dst, weights), labels, request, note, remarks=False)
+    csr = build_csr(
+        src, dst, summable(weights, request), num_vertices,
+        symmetric=True, duplicates=request.duplicates,
+    )  # fmt: skip
+    return Graph(*csr, directed=request.directed is True, labels=labels)
+
+
+def graph_of_arcs(
+    source: Source,
+    arcs: tuple[np.ndarray, np.ndarray, np.ndarray | None],
+    labels: Labels,
+    request: Request,
+    note: Note | None = None,
+    *,
+    remarks: bool = True,
+) -> Graph:
+    """The arcs that a file lists as a graph, directed or not as its note or the caller wants it.
+
+    ``remarks``, unless there is a note, say what in it may not be meant.
+    """
+    src, dst, weights = arcs
+    if note is not None and not note.directed:
+        listed = Graph(*build_csr(src, dst, weights, labels.size), labels=labels)
+        graph = mirrored(source, listed, undirected=request.directed is not True)
+        return combined(graph, request)
+    weights = summable(weights, request)
+    if request.directed is False:
+        # Of the rows of one edge the lighter counts, unless the caller says which.
+        how = "min" if request.duplicates == "keep" else request.duplicates
+        csr = build_csr(src, dst, weights, labels.size, symmetric=True, duplicates=how)
+        return Graph(*csr, directed=False, labels=labels)
+    csr = build_csr(src, dst, weights, labels.size, duplicates=request.duplicates)
+    graph = Graph(*csr, labels=labels)
+    if remarks and note is None:
+        if request.directed is None:
+            says = any(b"undirected" in line.lower() for line in _comments(source))
+            remark_on_direction(graph, source.name, says_undirected=says)
+        if request.duplicates == "keep":
+            remark_on_parallel_arcs(graph, source.name)
+    return graph
+
+
+def _comments(source: Source) -> list[bytes]:
+    return [line for line in source.head() if line[:1] in (b"#", b"%")]
+
+
+def summable(weights: np.ndarray | None, request: Request) -> np.ndarray | None:
+    """Weights in a dtype that holds what the caller wants of parallel arcs."""
+    if weights is not None and request.duplicates == "sum" and weights.dtype == np.int32:
+        return weights.astype(np.int64)
+    return weights
+
+
+def combined(graph: Graph, request: Request) -> Graph:
+    """A finished graph with its parallel arcs combined as the caller wants, and its direction."""
+    if request.directed is True and not graph.directed:
+        graph = Graph(
+            graph._indptr, graph._indices, graph._weights, directed=True, labels=graph._labels
+        )
+    if request.duplicates != "keep":
+        src, dst, weights = graph._sources(), graph._indices, summable(graph._weights, request)
+        if not graph.directed:  # each edge once: combined apart, its arcs might differ
+            once = src <= dst
+            src, dst = src[once], dst[once]
+            weights = None if weights is None else weights[once]
+        csr = build_csr(
+            src, dst, weights, graph.num_vertices,
+            symmetric=not graph.directed, duplicates=request.duplicates,
+        )  # fmt: skip
+        graph = Graph(*csr, directed=graph.directed, labels=graph._labels)
+    if request.directed is False and graph.directed:
+        how = "min" if request.duplicates == "keep" else request.duplicates
+        return graph.symmetrize(duplicates=how)
+    return graph
 
 
 def shifted(
@@ -93,20 +169,13 @@ def cast_weights(source: Source, rows: Rows, note: Note | None) -> np.ndarray | 
         return weights
     if weights.dtype.kind == "f" and note.weights.kind == "i":
         source.fail(f"the note of Evener says weights are {note.weights}, but they are decimals")
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         cast = weights.astype(note.weights)
-    if note.weights.kind == "i" and (cast != weights).any():
+        # Floats may be rounded to shorter ones, but integers keep their digits.
+        is_exact = weights.dtype.kind == "f" or (cast.astype(weights.dtype) == weights).all()
+    if not is_exact:
         source.fail(f"the note of Evener says weights are {note.weights}, but one does not fit")
     return cast
-
-
-def directed_as(
-    source: Source, graph: Graph, directed: bool | None, note: Note | None = None
-) -> Graph:
-    """The directed ``graph`` of the arcs a file lists, as its note or the caller wants it."""
-    if note is not None and not note.directed:
-        return mirrored(source, graph, undirected=directed is not True)
-    return graph.symmetrize() if directed is False else graph
 
 
 def mirrored(source: Source, graph: Graph, *, undirected: bool = True) -> Graph:

@@ -7,42 +7,69 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from evener.errors import GraphError
 from evener.graph.csr import Graph
-from evener.graph.files import edgelist
 from evener.graph.files.columns import edge_frame, require_integer_labels
-from evener.graph.files.finish import UnknownDirectionError, cast_weights
+from evener.graph.files.edgelist import number_rules
+from evener.graph.files.finish import UnknownDirectionError, cast_weights, summable
 from evener.graph.files.note import Note
+from evener.graph.files.numbered import announced
+from evener.graph.files.request import Request
 from evener.graph.files.source import COMPRESSIONS, MissingFileError, Source
+from evener.graph.files.table import COMMENTS
 from evener.graph.files.target import replacing
 from evener.graph.files.text import Rules, line_of_row, parse_rows
 from evener.graph.labels import Labels
 
 
-def read(path: Path, directed: bool | None) -> Graph:
+class _Said(NamedTuple):
+    """What the properties say: the direction, how many rows the other files have, Evener's note."""
+
+    directed: bool | None = None
+    vertices: int | None = None
+    edges: int | None = None
+    note: Note | None = None
+
+
+def read(path: Path, request: Request, max_bytes: int | None = None) -> Graph:
     """Read the files of a graph, given either of them or their common name."""
     base, _ = _base(path)
-    vertices, edges = _find(base, ".v"), _find(base, ".e")
-    said, note = _properties(base)
-    if directed is None and said is None:
+    vertices, edges = _find(base, ".v", max_bytes), _find(base, ".e", max_bytes)
+    said = _properties(base)
+    note, directed = said.note, request.directed
+    if directed is None and said.directed is None:
         raise UnknownDirectionError(
             f"{edges.path} does not say whether the graph is directed and there is no "
             f"{base.name}.properties; pass directed=True or directed=False."
         )
-    undirected = not said if directed is None else not directed
-    ids = parse_rows(vertices, Rules(1, edgelist.COMMENTS, extra=True)).src
+    undirected = not said.directed if directed is None else not directed
+    ids = parse_rows(vertices, Rules(1, COMMENTS, extra=True)).src
     try:
         labels = Labels.of(ids)
     except GraphError as error:
         vertices.fail(str(error).rstrip("."))
-    rules = edgelist.rules_of(edges)
+    rules = number_rules(edges, request)
     rows = parse_rows(edges, rules)
+    _check_counts(base, said, (vertices, len(ids)), (edges, len(rows.src)))
     src, dst = (_indices(edges, labels, column, rules) for column in (rows.src, rows.dst))
-    weights = cast_weights(edges, rows, note)
-    return Graph.from_edges(src, dst, weights, directed=not undirected, labels=labels)
+    weights = summable(cast_weights(edges, rows, note), request)
+    return Graph.from_edges(
+        src, dst, weights,
+        directed=not undirected, duplicates=request.duplicates, labels=labels,
+    )  # fmt: skip
+
+
+def _check_counts(
+    base: Path, said: _Said, vertices: tuple[Source, int], edges: tuple[Source, int]
+) -> None:
+    """Refuse files of different graphs, as saving leaves them that is cut off between two files."""
+    for (source, count), wanted in ((vertices, said.vertices), (edges, said.edges)):
+        if wanted not in (None, count):
+            source.fail(f"has {count} rows, but {base.name}.properties announces {wanted}")
 
 
 def _indices(source: Source, labels: Labels, column: np.ndarray, rules: Rules) -> np.ndarray:
@@ -62,31 +89,33 @@ def _base(path: Path) -> tuple[Path, str]:
     return (plain.with_suffix("") if plain.suffix.lower() in (".v", ".e") else plain), compression
 
 
-def _find(base: Path, suffix: str) -> Source:
+def _find(base: Path, suffix: str, max_bytes: int | None) -> Source:
     for compression in ("", *COMPRESSIONS):
         candidate = base.with_name(base.name + suffix + compression)
-        if candidate.is_file():
-            return Source(candidate)
+        if candidate.exists():
+            return Source(candidate, max_bytes)
     raise MissingFileError(
         f"{base}{suffix} does not exist; a Graphalytics graph is a .v and an .e file."
     )
 
 
-def _properties(base: Path) -> tuple[bool | None, Note | None]:
-    """Whether the graph is directed and Evener's note, as far as the properties say."""
+def _properties(base: Path) -> _Said:
     path = base.with_name(base.name + ".properties")
     if not path.is_file() or path.stat().st_size == 0:
-        return None, None
+        return _Said()
     source = Source(path)
-    directed = None
-    for position, line in source.lines():
-        key, _, value = line.partition(b"=")
-        if key.strip().endswith(b".directed"):
-            said = value.strip().lower()
-            if said not in (b"true", b"false"):
+    said = _Said(note=Note.find(source, b"#"))
+    for position, line in source.data_lines():
+        key, _, value = (part.strip() for part in line.partition(b"="))
+        if key.endswith(b".directed"):
+            if value.lower() not in (b"true", b"false"):
                 source.fail("directed must be true or false", source.line_at(position))
-            directed = said == b"true"
-    return directed, Note.find(source, b"#")
+            said = said._replace(directed=value.lower() == b"true")
+        elif key.endswith((b".meta.vertices", b".meta.edges")):
+            (count,) = announced(source, [value], source.line_at(position))
+            is_edges = key.endswith(b"edges")
+            said = said._replace(edges=count) if is_edges else said._replace(vertices=count)
+    return said
 
 
 def write(graph: Graph, path: Path) -> None:
@@ -95,12 +124,14 @@ def write(graph: Graph, path: Path) -> None:
 
     require_integer_labels(graph, "Graphalytics")
     base, compression = _base(path)
+    rows = edge_frame(graph, once=True)
     name = f"graph.{base.name}"
     properties = [
         Note.about(graph).line(b"#").decode().rstrip(),
         f"{name}.vertex-file = {base.name}.v",
         f"{name}.edge-file = {base.name}.e",
         f"{name}.meta.vertices = {graph.num_vertices}",
+        f"{name}.meta.edges = {len(rows)}",
         f"{name}.directed = {'true' if graph.directed else 'false'}",
     ]
     if graph._weights is not None:
@@ -114,7 +145,7 @@ def write(graph: Graph, path: Path) -> None:
         )
         vertices = pl.DataFrame({"id": graph._labels.array()})
         vertices.write_csv(vertex_file, include_header=False)
-        edge_frame(graph, once=True).write_csv(edge_file, include_header=False, separator=" ")
+        rows.write_csv(edge_file, include_header=False, separator=" ")
         # Comments keep a file from being empty, which would look like a failed copy.
         vertex_file.write(b"# vertices\n")
         edge_file.write(b"# edges\n")

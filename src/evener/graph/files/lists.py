@@ -8,9 +8,10 @@ import numpy as np
 
 from evener import progress
 from evener.device import compiled, parallel, require_memory
-from evener.graph.files.numbers import NEEDS_FLOAT, OK
+from evener.graph.files.numbers import NEEDS_FLOAT, OK, read_index
 from evener.graph.files.source import Source
 from evener.graph.files.text import (
+    BAD_VERTEX_WEIGHT,
     MISSING_COLUMN,
     NEEDS_INT64,
     PIECE,
@@ -168,7 +169,10 @@ def _read_list(data, at, end, rules, as_float, line, arc, last, src, dst, weight
         at = skip_blanks(data, at, end)
         if at >= end or data[at] == _NEWLINE:
             return MISSING_COLUMN, at, arc
-        at = _skip_token(data, at, end)
+        _, stop, status = read_index(data, at, end)
+        if status != OK or not ends_token(data, stop, end):
+            return BAD_VERTEX_WEIGHT, at, arc
+        at = stop
     while True:
         at = skip_separator(data, at, end)
         if at >= end or data[at] == _NEWLINE:

@@ -15,6 +15,7 @@ from evener.graph.files.columns import edge_frame
 from evener.graph.files.finish import graph_of_numbers
 from evener.graph.files.note import Note
 from evener.graph.files.numbered import announced, warn_about_labels
+from evener.graph.files.request import Request
 from evener.graph.files.source import Source, show
 from evener.graph.files.target import replacing
 from evener.graph.files.text import Rows, Rules, parse_rows
@@ -24,7 +25,7 @@ _SYMMETRIES = (b"general", b"symmetric", b"skew-symmetric")
 _COMMENTS = (ord("%"), ord("%"))
 
 
-def read(source: Source, directed: bool | None) -> Graph:
+def read(source: Source, request: Request) -> Graph:
     """Read a Matrix Market file."""
     field, symmetry, size_at, num_vertices, num_entries = _check_header(source)
     note = _find_note(source)
@@ -40,7 +41,7 @@ def read(source: Source, directed: bool | None) -> Graph:
     # The note's word on direction is the matrix's symmetry already.
     note = None if note is None else note._replace(directed=True)
     return graph_of_numbers(
-        source, rows, num_vertices, directed, note, rules=rules, symmetric=symmetry == b"symmetric"
+        source, rows, num_vertices, request, note, rules=rules, symmetric=symmetry == b"symmetric"
     )
 
 
@@ -57,9 +58,7 @@ def _with_negatives(rows: Rows) -> Rows:
 
 def _check_header(source: Source) -> tuple[bytes, bytes, int, int, int]:
     """Field, symmetry, position of the line with the size, vertices and entries."""
-    lines = source.lines()
-    _, banner = next(lines)
-    words = banner.lower().split()
+    words = source.line_bytes(0).lower().split()
     if len(words) != 5 or words[0] != b"%%matrixmarket" or words[1] != b"matrix":
         source.fail("expected '%%MatrixMarket matrix coordinate real general' or the like", 1)
     layout, field, symmetry = words[2:]
@@ -71,9 +70,8 @@ def _check_header(source: Source) -> tuple[bytes, bytes, int, int, int]:
         source.fail(f"symmetry is {show(symmetry)}; expected general or symmetric", 1)
     if symmetry == b"skew-symmetric" and field == b"pattern":
         source.fail("a pattern cannot be skew-symmetric", 1)
-    for position, line in lines:
-        if line.strip() and not line.lstrip().startswith(b"%"):
-            return field, symmetry, position, *_check_size(source, position, line)
+    for position, line in source.data_lines(b"%"):
+        return field, symmetry, position, *_check_size(source, position, line)
     source.fail("has no line with the size of the matrix")
 
 
@@ -85,11 +83,12 @@ def _check_size(source: Source, position: int, line: bytes) -> tuple[int, int]:
     rows, columns, entries = announced(source, fields, number)
     if rows != columns:
         source.fail(f"the matrix is {rows} × {columns}; a graph needs a square one", number)
+    source.require_vertices(rows)
     return rows, entries
 
 
 def _find_note(source: Source) -> Note | None:
-    for number, (_, line) in enumerate(source.lines(4096), start=1):
+    for number, line in enumerate(source.head(), start=1):
         if line.startswith(b"% evener: "):
             return Note.parse(line.split(b": ", 1)[1], source, number)
         if not line.startswith(b"%"):

@@ -1,7 +1,7 @@
 """METIS graph files: ``n m [fmt]``, then the neighbours of vertex 1, 2, … a line each.
 
 The graph is undirected and every edge stands in both lists. ``fmt`` says whether neighbours are
-followed by edge weights; weights and sizes of vertices are passed over.
+followed by edge weights; weights and sizes of vertices must be whole numbers and are passed over.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ import numpy as np
 
 from evener.errors import GraphError
 from evener.graph.csr import Graph
-from evener.graph.files.finish import graph_of_numbers, mirrored
+from evener.graph.files.finish import combined, graph_of_numbers, mirrored
 from evener.graph.files.lists import ListRules, parse_lists
 from evener.graph.files.note import Note
 from evener.graph.files.numbered import announced, warn_about_labels
+from evener.graph.files.request import Request
 from evener.graph.files.source import Source, show
 from evener.graph.files.target import replacing
 from evener.graph.files.text import Rows
@@ -25,7 +26,7 @@ from evener.graph.files.text import Rows
 _COMMENTS = (ord("%"), ord("%"))
 
 
-def read(source: Source, directed: bool | None) -> Graph:
+def read(source: Source, request: Request) -> Graph:
     """Read a METIS file."""
     note = Note.find(source, b"%")
     begin, n, m, skipped, weighted = _header(source)
@@ -36,20 +37,17 @@ def read(source: Source, directed: bool | None) -> Graph:
     if lines < n:
         source.fail(f"announces {n} vertices but has {lines} lines of neighbours")
     _refuse_strangers(source, lists, begin, n)
-    graph = graph_of_numbers(
-        source, lists, n, True, None if note is None else note._replace(directed=True)
-    )
+    note = None if note is None else note._replace(directed=True)
+    graph = graph_of_numbers(source, lists, n, Request(directed=True), note)
     loops = int(np.count_nonzero(lists.src == lists.dst))
     if len(lists.src) not in (2 * m, 2 * m - loops):  # a loop may stand once or twice
         source.fail(f"announces {m} edges, so {2 * m} neighbours, but lists {len(lists.src)}")
-    return mirrored(source, graph, undirected=directed is not True)
+    return combined(mirrored(source, graph), request)
 
 
 def _header(source: Source) -> tuple[int, int, int, int, bool]:
     """Position of the lists, vertices, edges, numbers before the neighbours, weights or not."""
-    for position, line in source.lines():
-        if not line.strip() or line.lstrip().startswith(b"%"):
-            continue
+    for position, line in source.data_lines(b"%"):
         number = source.line_at(position)
         fields = line.split()
         if not 2 <= len(fields) <= 4:

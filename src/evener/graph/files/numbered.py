@@ -10,11 +10,7 @@ from evener.graph.files.source import Source, show
 
 
 def announced(source: Source, fields: list[bytes], line: int) -> list[int]:
-    """The counts of a header line, each a sensible whole number.
-
-    The vertices announced cost memory before anything is read, so they are held against the size
-    of a number, not of the file: isolated vertices take no line in some formats.
-    """
+    """The counts of a header line, each a sensible whole number."""
     counts = []
     for field in fields:
         if not field.isdigit() or len(field) > 18:

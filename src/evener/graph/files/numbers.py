@@ -5,7 +5,8 @@ made the parser of edge lists three times slower.
 
 Decimals follow Lemire, *Number parsing at a gigabyte per second* (2021): an exact product where
 digits and exponent are small, otherwise one or two 64 × 64-bit products with a table of powers of
-five. Digits behind the nineteenth significant one are ignored.
+five. Digits behind the nineteenth significant one are ignored in a decimal; a whole number that
+no float64 equals is refused.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ OK = 0
 NOT_A_NUMBER = 1
 TOO_LARGE = 2
 NEEDS_FLOAT = 3  # a whole number was asked for and a decimal found
+INFINITE = 4  # a decimal that is too large for a float64
+INEXACT = 5  # a whole number was found where a float64 is wanted, and none equals it
 
 _MIN_POWER, _MAX_POWER = -342, 308  # beyond these every float64 is zero or infinite
 _MAX_INT64_DIGITS = np.uint64(18)  # any number of so many digits fits 63 bits
@@ -129,8 +132,7 @@ def read_float(data, at, end):
     if at < end and (data[at] == 45 or data[at] == 43):
         at += _U1
     mantissa, exponent, digits = _U0, 0, 0
-    any_digit = False
-    seen_point = False
+    any_digit = is_decimal = dropped = False
     while at < end:
         byte = data[at]
         digit = byte - np.uint8(48)
@@ -139,11 +141,12 @@ def read_float(data, at, end):
             if digits < 19:
                 mantissa = mantissa * _U10 + np.uint64(digit)
                 digits += mantissa != _U0
-                exponent -= seen_point
+                exponent -= is_decimal
             else:
-                exponent += not seen_point
-        elif byte == 46 and not seen_point:
-            seen_point = True
+                exponent += not is_decimal
+                dropped |= digit != 0
+        elif byte == 46 and not is_decimal:
+            is_decimal = True
         else:
             break
         at += _U1
@@ -155,8 +158,27 @@ def read_float(data, at, end):
             return 0.0, start, NOT_A_NUMBER
         at = after
         exponent += power
+        is_decimal = True
     value = _scaled(mantissa, exponent)
+    if value == np.inf:
+        return value, start, INFINITE
+    if not is_decimal and (dropped or not _is_exact(mantissa, exponent)):
+        return value, start, INEXACT
     return -value if negative else value, at, OK
+
+
+@compiled(allocates=False)
+def _is_exact(mantissa, exponent):
+    """Whether a float64 equals ``mantissa * 10**exponent``, a whole number."""
+    if mantissa <= _EXACT_DIGITS and exponent == 0:
+        return True
+    while mantissa & _U1 == _U0:
+        mantissa >>= _U1
+    for _ in range(exponent):  # times five; there are powers of two enough
+        if mantissa > _EXACT_DIGITS:
+            return False
+        mantissa *= _U5
+    return mantissa <= _EXACT_DIGITS
 
 
 @compiled(allocates=False)

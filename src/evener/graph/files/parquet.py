@@ -8,40 +8,49 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from evener.errors import GraphError
 from evener.graph.csr import Graph
 from evener.graph.files.columns import (
-    choose_columns,
+    Chosen,
     edge_frame,
+    pick_columns,
     require_countable_labels,
     warn_about_isolated,
 )
 from evener.graph.files.finish import graph_of_ids
 from evener.graph.files.note import Note
+from evener.graph.files.request import Request
 from evener.graph.files.source import COMPRESSIONS, Source
 from evener.graph.files.target import replacing
 from evener.graph.files.text import Rows
+from evener.graph.remarks import remark
 
 if TYPE_CHECKING:
     import polars
 
 _NOTE_KEY = "evener"
+_ROW_BYTES = 24  # of memory, for a source, a target and a weight
 
 
-def read(source: Source, directed: bool | None) -> Graph:
+def read(source: Source, request: Request) -> Graph:
     """Read a Parquet table: columns by name, else the first two and a lone third."""
-    frame, note_text = _table(source)
-    note = None if note_text is None else Note.parse(note_text, source)
-    ends = [_ids(source, frame.to_series(i)) for i in (0, 1)]
+    if request.header is not None:
+        raise GraphError(f"{source.name} is a Parquet file, whose columns have names; drop header.")
+    columns, chosen, note_text = _table(source, request)
+    is_chosen = {"src", "dst"} & set(request.about_columns)
+    note = None if note_text is None or is_chosen else Note.parse(note_text, source)
+    ends = [_ids(source, column) for column in columns[:2]]
     if isinstance(ends[0], np.ndarray) != isinstance(ends[1], np.ndarray):
         source.fail("has numbers at one end of the edges and names at the other")
-    weights = _weights(source, frame.to_series(2)) if frame.width == 3 else None
-    return graph_of_ids(source, Rows(ends[0], ends[1], weights), directed, note)
+    weights = _weights(source, columns[2], chosen.is_sure) if len(columns) == 3 else None
+    return graph_of_ids(source, Rows(ends[0], ends[1], weights), request, note)
 
 
-def _table(source: Source) -> tuple[polars.DataFrame, str | None]:
+def _table(source: Source, request: Request) -> tuple[list[polars.Series], Chosen, str | None]:
+    """The columns of the edges, how they were chosen, and Evener's note."""
     import polars as pl
 
-    compressed = source.path.suffix.lower() in COMPRESSIONS
+    compressed = source.is_standard or source.path.suffix.lower() in COMPRESSIONS
     if not source.data[:4].tobytes() == source.data[-4:].tobytes() == b"PAR1":
         source.fail("is not a Parquet file, or not a whole one")
     try:
@@ -49,14 +58,14 @@ def _table(source: Source) -> tuple[polars.DataFrame, str | None]:
         names = list(pl.read_parquet_schema(where))
         if len(names) < 2:
             source.fail(f"has {len(names)} column; expected source, target and perhaps a weight")
-        chosen = choose_columns(names)
-        if chosen is None:
-            shown = ", ".join(names)
-            source.fail(f"cannot tell which columns of {shown} are the ends; name them src and dst")
+        chosen = pick_columns(source, names, names, request)
         note = pl.read_parquet_metadata(where).get(_NOTE_KEY)
-        wanted = [name for name in chosen if name is not None]
         # glob: a name with brackets is a name.
-        return pl.read_parquet(where, columns=wanted, glob=False).select(wanted), note
+        rows = pl.scan_parquet(where, glob=False).select(pl.len()).collect().item()
+        source.require_allowed(_ROW_BYTES * rows, f"announces {rows} rows, which take {{}}")
+        wanted = [names[number] for number in chosen[:3] if number is not None]
+        frame = pl.read_parquet(where, columns=list(dict.fromkeys(wanted)), glob=False)
+        return [frame[name] for name in wanted], chosen, note
     except (pl.exceptions.PolarsError, OSError, ValueError) as error:
         _refuse(source, error)
     except BaseException as error:
@@ -93,10 +102,13 @@ def _ids(source: Source, column: polars.Series) -> Any:
     source.fail(f"column {column.name!r} is of type {column.dtype}; expected integers or strings")
 
 
-def _weights(source: Source, column: polars.Series) -> np.ndarray:
-    _refuse_nulls(source, column)
+def _weights(source: Source, column: polars.Series, is_sure: bool) -> np.ndarray | None:
     if not (column.dtype.is_integer() or column.dtype.is_float()):
+        if not is_sure:
+            remark(f"{source.name}: {column.name} is of type {column.dtype}, so it was left out.")
+            return None
         source.fail(f"weights in column {column.name!r} are {column.dtype}; expected numbers")
+    _refuse_nulls(source, column)
     if column.dtype.is_float() and column.is_nan().any():
         row = column.is_nan().arg_true()[0] + 1
         source.fail(f"weight in row {row} of column {column.name!r} is not a number (NaN)")

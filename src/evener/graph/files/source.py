@@ -2,26 +2,42 @@
 
 from __future__ import annotations
 
-import mmap
+import contextlib
 import os
+import re
 import stat
+import sys
 import zlib
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
 
 from evener import progress
 from evener.device import available_memory, format_bytes
+from evener.device.mapped_files import map_file, require_whole
 from evener.errors import GraphFormatError, MemoryBudgetError
+from evener.graph.files.inflate import gunzip, unzstd
 
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
+STANDARD = "-"  # as a path: standard input or output
 _MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
-_PIECE = 1 << 22  # bytes decompressed at a time
+_PIECE = 1 << 22  # bytes read at a time
 _BLOCK = 1 << 18  # bytes split into lines at a time
+_LONGEST_LINE = 1 << 24  # of those that are looked at before a file is read
 _BYTE_ORDER_MARK = (0xEF, 0xBB, 0xBF)
+_NOT_BLANK = re.compile(rb"[^ \t\r\n]")
+# Descriptors of this process: a shell writes <(command) as one.
+_DESCRIPTORS = ("/dev/fd/", "/proc/self/fd/", "/dev/stdin")
+# Without O_NONBLOCK, opening a pipe waits for its writer.
+_OPEN_FLAGS = os.O_RDONLY | sum(
+    getattr(os, name, 0) for name in ("O_CLOEXEC", "O_NONBLOCK", "O_BINARY")
+)
+# What a file may expand to or declare, unless the caller allows more: text shrinks by less when
+# it is compressed, and vertices without edges are few in comparison with edges.
+_MOST_TIMES, _MOST_ANYWAY = 100, 256 << 20
 
 
 class MissingFileError(GraphFormatError, FileNotFoundError):
@@ -30,6 +46,8 @@ class MissingFileError(GraphFormatError, FileNotFoundError):
 
 class Source:
     """One file being read: its name, its bytes and its errors.
+
+    ``max_bytes`` is what it may expand to or declare, if not a hundred times its size.
 
     Examples
     --------
@@ -40,14 +58,20 @@ class Source:
     b'0 1\\n'
     """
 
-    def __init__(self, path: Path):
+    def __init__(self, path: Path, max_bytes: int | None = None):
         self.path = path
+        self.is_standard = str(path) == STANDARD
+        self.name = "standard input" if self.is_standard else str(path)
+        self._max_bytes = max_bytes
+        self._size = 0  # bytes in the file, or those that have come
+        if self.is_standard:
+            return
         try:
             path.stat()
         except FileNotFoundError:
             raise MissingFileError(f"{path} does not exist.") from None
         except (OSError, ValueError) as error:  # no permission, a name too long, a null byte
-            self.fail(f"cannot be read: {getattr(error, 'strerror', None) or error}")
+            self.fail(f"cannot be read: {_reason(error)}")
 
     @property
     def suffix(self) -> str:
@@ -61,7 +85,8 @@ class Source:
     def data(self) -> np.ndarray:
         """The bytes of the file, decompressed; mapped into memory where they lie plain."""
         try:
-            with self.path.open("rb") as file:
+            with self._open() as file:
+                is_plain = not self.is_standard and self._is_plain(file)
                 head = file.read(4)
                 if not head:
                     self.fail("is empty; expected a graph")
@@ -69,41 +94,72 @@ class Source:
                 named = COMPRESSIONS.get(self.path.suffix.lower())
                 if named and compression != named:
                     self.fail(f"is named {self.path.suffix} but is not {named} data")
-                if compression:
-                    data = self._decompressed(_Resumed(head, file), compression)
-                    if len(data) == 0:
-                        self.fail("is empty once decompressed; expected a graph")
-                    return _without_mark(data)
-                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):  # a pipe cannot be mapped
-                    return _without_mark(np.frombuffer(head + file.read(), np.uint8))
-                mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+                if compression is None and is_plain:
+                    return _without_mark(map_file(file.fileno(), self.name, once=True))
+                resumed = _Resumed(self, head, file)
+                if compression is None:
+                    return _without_mark(self._gathered(resumed.pieces(), "read", resumed))
+                pieces = gunzip(resumed) if compression == "gzip" else unzstd(resumed)
+                data = self._gathered(pieces, "decompressed", resumed)
+                if len(data) == 0:
+                    self.fail("is empty once decompressed; expected a graph")
+                return _without_mark(data)
+        except (zlib.error, EOFError, RuntimeError) as error:
+            self.fail(f"is damaged or cut short: {error}; expected whole {compression} data")
         except (OSError, ValueError) as error:
             if isinstance(error, GraphFormatError):
                 raise
-            reason = getattr(error, "strerror", None) or error
-            self.fail(f"cannot be read: {reason}")
-        if hasattr(mmap, "MADV_SEQUENTIAL"):
-            mapped.madvise(mmap.MADV_SEQUENTIAL)
-        return _without_mark(np.frombuffer(mapped, np.uint8))
+            self.fail(f"cannot be read: {_reason(error)}")
 
-    def _decompressed(self, file: Any, compression: str) -> np.ndarray:
-        size = max(1, self.path.stat().st_size)
+    def _open(self) -> contextlib.AbstractContextManager[BinaryIO]:
+        if self.is_standard:
+            if sys.stdin is None:
+                self.fail("is closed; expected a graph")
+            return contextlib.nullcontext(sys.stdin.buffer)
+        if str(self.path).startswith(_DESCRIPTORS):
+            return self.path.open("rb")
+        return os.fdopen(open_plain(self, str(self.path))[0], "rb")
+
+    def _is_plain(self, file: BinaryIO) -> bool:
+        about = os.fstat(file.fileno())
+        self._size = about.st_size
+        return stat.S_ISREG(about.st_mode)
+
+    def _gathered(self, pieces: Iterator[bytes], how: str, file: _Resumed) -> np.ndarray:
+        """Pieces in one array, as long as the file may expand to so much."""
         out = bytearray()
-        room = available_memory()
-        pieces = _gunzip(file) if compression == "gzip" else _unzstd(file)
-        with progress.task(f"decompressing {self.path.name}"):
-            try:
-                for piece in pieces:
-                    out += piece
-                    progress.report(file.done, size)
-                    if len(out) > room:
-                        raise MemoryBudgetError(
-                            f"{self.path} holds more than {format_bytes(len(out))} once "
-                            f"decompressed; only {format_bytes(room)} of memory was available."
-                        )
-            except (zlib.error, EOFError, RuntimeError) as error:
-                self.fail(f"is damaged or cut short: {error}; expected whole {compression} data")
+        # Reading the rows takes about as much again.
+        room = available_memory() // 2
+        with progress.task(f"{how.removesuffix('ed')}ing {self.path.name}"):
+            for piece in pieces:
+                out += piece
+                progress.report(file.done, max(self._size, file.done))
+                if len(out) > room:
+                    raise MemoryBudgetError(
+                        f"{self.name} holds more than {format_bytes(len(out))} once {how}; only "
+                        f"{format_bytes(room)} of memory can be used for that."
+                    )
+                self.require_allowed(len(out), f"holds {{}} or more once {how}")
         return np.frombuffer(out, np.uint8)
+
+    def require_allowed(self, nbytes: int, what: str) -> None:
+        """Refuse what a file expands to or declares where that is out of proportion to its size.
+
+        ``what`` says it in words, with a place for the bytes.
+        """
+        most, limit = self._max_bytes, "max_bytes allows {1}"
+        if most is None:
+            most, limit = max(_MOST_TIMES * self._size, _MOST_ANYWAY), "a file of {0} may take {1}"
+        if nbytes > most:
+            limit = limit.format(format_bytes(self._size), format_bytes(most))
+            raise MemoryBudgetError(
+                f"{self.name} {what.format(format_bytes(nbytes))}, and {limit}; if the file is "
+                "right, allow more by max_bytes= (--max-bytes)."
+            )
+
+    def require_vertices(self, count: int) -> None:
+        """Refuse a number of vertices that a file announces and cannot mean."""
+        self.require_allowed(8 * count, f"announces {count} vertices, which take {{}}")
 
     def text(self) -> bytes:
         """All bytes as one object, for readers outside Evener."""
@@ -111,7 +167,8 @@ class Source:
 
     def fail(self, what: str, line: int | None = None) -> NoReturn:
         """Raise the error that names this file, the line if there is one, and what is wrong."""
-        place = f"{self.path}, line {line}:" if line is not None else f"{self.path}"
+        require_whole()  # what is wrong may be a hole
+        place = f"{self.name}, line {line}:" if line is not None else self.name
         raise GraphFormatError(f"{place} {what}.")
 
     def line_at(self, position: int) -> int:
@@ -123,33 +180,84 @@ class Source:
         piece = self.data[position : position + 4096].tobytes()
         return piece.split(b"\n", 1)[0].rstrip(b"\r")
 
-    def lines(self, limit: int | None = None) -> Iterator[tuple[int, bytes]]:
-        """The lines with the position of each, as many as begin in the first ``limit`` bytes."""
-        data, position = self.data, 0
-        stop = len(data) if limit is None else min(limit, len(data))
-        while position < stop:
-            block = data[position : position + _BLOCK].tobytes()
-            lines = block.split(b"\n")
-            last = position + _BLOCK >= len(data)
-            # The last piece of a block is cut off, unless it is a whole block without an end.
-            for line in lines if last or len(lines) == 1 else lines[:-1]:
-                if position < stop:
-                    yield position, line.rstrip(b"\r")
-                position += len(line) + 1
+    def head(self) -> list[bytes]:
+        """The first lines, as many as there are whole in the first 64 KiB, to guess by."""
+        lines = self.data[: 1 << 16].tobytes().split(b"\n")
+        if len(self.data) > 1 << 16 and len(lines) > 1:
+            lines.pop()
+        return [line.rstrip(b"\r") for line in lines]
+
+    def data_lines(self, comments: bytes = b"") -> Iterator[tuple[int, bytes]]:
+        """The lines, and the position of each, that are neither blank nor begin with a comment."""
+        begin, size = 0, _BLOCK
+        while begin < len(self.data):
+            block = self.data[begin : begin + size].tobytes()
+            is_last = begin + size >= len(self.data)
+            start = at = 0  # of a line, and where to look on
+            while found := _NOT_BLANK.search(block, at):
+                first = found.start()
+                start = block.rfind(b"\n", at, first) + 1 or start
+                stop = block.find(b"\n", first)
+                if stop < 0 and not is_last:
+                    break
+                stop = len(block) if stop < 0 else stop
+                if block[first] not in comments:
+                    yield begin + start, block[start:stop].rstrip(b"\r")
+                start = at = stop + 1
+            else:
+                if is_last:
+                    return
+                start = block.rfind(b"\n", at) + 1 or start
+            # On with the line that was cut off; one that fills a block needs a larger block.
+            size = _BLOCK if start else 2 * size
+            begin += start
+            if size > _LONGEST_LINE:
+                line = self.line_at(begin)
+                self.fail(
+                    f"is longer than {format_bytes(_LONGEST_LINE)}, too long to be read", line
+                )
+
+
+def open_plain(source: Source, path: str) -> tuple[int, os.stat_result]:
+    """Open a file that foreign data may be in; GraphFormatError unless it is a plain one.
+
+    Returns its descriptor and what the system says of it. A pipe that nobody writes to would keep
+    us waiting, a device may never end.
+    """
+    descriptor = os.open(path, _OPEN_FLAGS)
+    about = os.fstat(descriptor)
+    if stat.S_ISREG(about.st_mode):
+        return descriptor, about
+    os.close(descriptor)
+    inside = "" if path == source.name else f"{os.path.basename(path)} "
+    source.fail(
+        f"{inside}is a pipe, a device or a folder; expected a plain file (a pipe can be read as "
+        "standard input, whose name is -)"
+    )
+
+
+def _reason(error: Exception) -> str:
+    return str(getattr(error, "strerror", None) or error)
 
 
 class _Resumed:
     """A file whose first bytes were already read: pipes cannot go back."""
 
-    def __init__(self, head: bytes, file: Any):
-        self._head, self._file, self.done = head, file, 0
+    def __init__(self, source: Source, head: bytes, file: Any):
+        self._source, self._head, self._file, self.done = source, head, file, 0
 
     def read(self, size: int) -> bytes:
         """The next bytes."""
         piece = self._head + self._file.read(size - len(self._head))
         self._head = b""
         self.done += len(piece)
+        self._source._size = max(self._source._size, self.done)
         return piece
+
+    def pieces(self) -> Iterator[bytes]:
+        """All bytes, some at a time."""
+        while piece := self.read(_PIECE):
+            yield piece
 
 
 def _without_mark(data: np.ndarray) -> np.ndarray:
@@ -168,38 +276,3 @@ def show(token: bytes) -> str:
     """
     text = token[:30].decode("utf-8", "backslashreplace")
     return repr(text + ("…" if len(token) > 30 else ""))
-
-
-def _gunzip(file: Any) -> Iterator[bytes]:
-    """Decompress gzip data of one or more members; EOFError if the last is incomplete."""
-    decompressor = zlib.decompressobj(wbits=31)
-    while raw := file.read(_PIECE):
-        while raw:
-            if decompressor.eof:
-                if not raw.strip(b"\0"):  # padding
-                    break
-                decompressor = zlib.decompressobj(wbits=31)
-            yield decompressor.decompress(raw, _PIECE)
-            raw = decompressor.unconsumed_tail or decompressor.unused_data
-    if not decompressor.eof:
-        raise EOFError("the end is missing")
-
-
-def _unzstd(file: Any) -> Iterator[bytes]:
-    """Decompress zstd frames; EOFError if the last is incomplete."""
-    import zstandard
-
-    try:
-        # The window is bounded so that a header cannot ask for gigabytes.
-        decompressor = zstandard.ZstdDecompressor(max_window_size=1 << 27)
-        current = decompressor.decompressobj()
-        while raw := file.read(1 << 16):
-            while raw:
-                if current.eof:
-                    current = decompressor.decompressobj()
-                yield current.decompress(raw)
-                raw = current.unused_data if current.eof else b""
-        if not current.eof:
-            raise EOFError("the end is missing")
-    except zstandard.ZstdError as error:
-        raise RuntimeError(str(error)) from None

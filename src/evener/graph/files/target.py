@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import secrets
 import stat
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
 from evener.errors import GraphError
-from evener.graph.files.source import COMPRESSIONS
+from evener.graph.files.source import COMPRESSIONS, STANDARD
 
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
     """Open a file that takes the place of ``path`` once written; compressed if its suffix says.
+
+    ``-`` is standard output.
 
     Examples
     --------
@@ -26,6 +30,12 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     >>> (tmp_path / "note.txt").read_bytes()
     b'done'
     """
+    if str(path) == STANDARD:
+        whole = io.BytesIO()  # polars would write to the descriptor, past what Python holds back
+        yield whole
+        sys.stdout.buffer.write(whole.getbuffer())
+        sys.stdout.buffer.flush()
+        return
     target = path.resolve()  # a link stays a link to the new file
     temporary = temporary_beside(target)
     try:

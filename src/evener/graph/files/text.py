@@ -15,6 +15,8 @@ import numpy as np
 from evener import progress
 from evener.device import compiled, parallel, require_memory
 from evener.graph.files.numbers import (
+    INEXACT,
+    INFINITE,
     NEEDS_FLOAT,
     NOT_A_NUMBER,
     OK,
@@ -34,6 +36,7 @@ EXTRA_COLUMN = 12
 BAD_WEIGHT = 13
 BAD_LINE = 14
 TOO_MANY = 15
+BAD_VERTEX_WEIGHT = 16
 
 _NEWLINE, _TAB, _RETURN, _SPACE, _COMMA = 10, 9, 13, 32, 44
 
@@ -134,6 +137,16 @@ def refuse(source: Source, outcome: int, position: int, columns: int = 0) -> NoR
         source.fail(f"{show(token)} is one column too many; expected {expected} as above", line)
     if outcome == TOO_LARGE:
         source.fail(f"{show(token)} is too large; expected a number below 2^63", line)
+    if outcome == INFINITE:
+        source.fail(f"{show(token)} is too large for a float; expected a number or inf", line)
+    if outcome == INEXACT:
+        source.fail(
+            f"{show(token)} is too long to be kept as a float, as the decimals in other lines "
+            "would have it; expected whole numbers only, or fewer digits",
+            line,
+        )
+    if outcome == BAD_VERTEX_WEIGHT:
+        source.fail(f"{show(token)} is not the weight of a vertex; expected a whole number", line)
     if outcome == BAD_LINE:
         source.fail(f"a line cannot begin with {show(token)} here", line)
     if outcome == TOO_MANY:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from evener.errors import GraphError
+from evener.errors import GraphError, did_you_mean
 from evener.graph.csr import Graph
 from evener.graph.generate.geometry import delaunay, geometric
 from evener.graph.generate.lattices import complete, grid, path, star, tree
@@ -57,14 +57,16 @@ def read_spec(text: str) -> tuple[Callable[..., Graph], dict[str, Any]]:
     kind, _, rest = text.partition(":")
     kind = kind.strip()
     if kind not in KINDS:
-        raise GraphError(f"there is no generator {kind!r}; there are {', '.join(KINDS)}.")
+        near = did_you_mean(kind, KINDS)
+        raise GraphError(f"there is no generator {kind!r}{near}; there are {', '.join(KINDS)}.")
     generator = KINDS[kind]
     parameters = inspect.signature(generator).parameters
     arguments: dict[str, Any] = {}
     for item in filter(None, map(str.strip, rest.split(","))):
         name, equals, value = (part.strip() for part in item.partition("="))
         if name not in parameters:
-            raise GraphError(f"{kind} takes no {name!r}; it takes {', '.join(parameters)}.")
+            near = did_you_mean(name, parameters)
+            raise GraphError(f"{kind} takes no {name!r}{near}; it takes {', '.join(parameters)}.")
         if not equals or not value:
             raise GraphError(f"{kind} needs a value for {name}, as in {name}=1.")
         if name in arguments:

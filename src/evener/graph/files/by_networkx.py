@@ -1,0 +1,81 @@
+"""Formats that NetworkX reads and writes, for those who have it: `evener[networkx]`."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from evener.device import require_memory
+from evener.errors import EvenerError, GraphError
+from evener.graph.convert import from_networkx, to_networkx
+from evener.graph.csr import Graph
+from evener.graph.files.columns import text_labels
+from evener.graph.files.finish import combined
+from evener.graph.files.request import Request
+from evener.graph.files.source import Source
+from evener.graph.files.target import replacing
+
+_BYTES_PER_CHARACTER = 20  # of memory that a graph of NetworkX and its text take
+
+
+def read_by_networkx(
+    source: Source, request: Request, format: str, read: Callable[[ModuleType, Any], Any]
+) -> Graph:
+    """Have NetworkX read a file; ids that all are whole numbers become integers."""
+    networkx = _networkx(format)
+    require_memory(_BYTES_PER_CHARACTER * len(source.data), f"Reading {source.name}")
+    try:
+        found = read(networkx, io.BytesIO(source.text()))
+    except (MemoryError, EvenerError):
+        raise
+    except Exception as error:  # what the parsers below NetworkX raise has no common base
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        source.fail(f"is not {format} that NetworkX can read ({reason})")
+    weight = "weight" if request.weight is None else str(request.weight or "")
+    found = _with_whole_numbers(networkx, found)
+    try:
+        text_labels(np.array([name for name in found if isinstance(name, str)], object))
+        graph = from_networkx(found, weight=weight or None)
+        if request.has_weight and graph._weights is None and graph.num_edges:
+            raise GraphError(f"no edge has an attribute {weight!r}.")
+    except GraphError as error:
+        source.fail(str(error).rstrip("."))
+    return combined(graph, request)
+
+
+def _with_whole_numbers(networkx: ModuleType, found: Any) -> Any:
+    """The graph with integers for nodes whose ids all are, as files have nothing but text."""
+    names = list(found)
+    if not names or not all(type(name) is str and name.isascii() for name in names):
+        return found
+    if not all(name.isdigit() and str(int(name[:19])) == name for name in names):
+        return found
+    return networkx.relabel_nodes(found, {name: int(name) for name in names})
+
+
+def write_by_networkx(
+    graph: Graph, path: Path, format: str, write: Callable[[ModuleType, Any, Any], None]
+) -> None:
+    """Have NetworkX write a file."""
+    networkx = _networkx(format)
+    if graph._labels.kind == "objects":
+        text_labels(graph.labels)  # refuses what is no text
+    made = to_networkx(graph)
+    with replacing(path) as file:
+        write(networkx, made, file)
+
+
+def _networkx(format: str) -> ModuleType:
+    try:
+        import networkx
+    except ImportError:
+        raise EvenerError(
+            f"{format} files are read and written by NetworkX, which is not installed: "
+            "pip install evener[networkx]."
+        ) from None
+    return networkx

@@ -1,0 +1,96 @@
+"""Cells of a table as numbers: ids without a fraction, and weights that keep their digits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from evener.graph.files.text import narrowed
+
+if TYPE_CHECKING:
+    import polars
+
+_WHOLE = r"^(0|[1-9][0-9]*)$"  # as a number is written; 007 is a name
+_WHOLE_FLOAT = r"^(0|[1-9][0-9]*)\.0$"  # pandas writes 3.0 where a column had gaps
+_INTEGER = r"^[+-]?[0-9]+$"
+_INFINITE = r"(?i)^[+-]?inf(inity)?$"
+
+
+def is_number(cell: str | bytes) -> bool:
+    """Whether a cell is a number, not a name.
+
+    Examples
+    --------
+    >>> from evener.graph.files.values import is_number
+    >>> is_number("1e3"), is_number("one")
+    (True, False)
+    """
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def whole_numbers(column: polars.Series) -> np.ndarray | None:
+    """Text as whole numbers; None unless all of it is.
+
+    Examples
+    --------
+    >>> import polars
+    >>> from evener.graph.files.values import whole_numbers
+    >>> whole_numbers(polars.Series(["7", "10"])).tolist()
+    [7, 10]
+    """
+    import polars as pl
+
+    for pattern, kind in ((_WHOLE, pl.Int64), (_WHOLE_FLOAT, pl.Float64)):
+        if len(column) and column.str.contains(pattern).all():
+            numbers = column.cast(kind, strict=False).cast(pl.Int64, strict=False)
+            if numbers.null_count() == 0:
+                return numbers.to_numpy()
+    return None
+
+
+class Weights(NamedTuple):
+    """A column as numbers, or why it is none: the first row at fault and what is there."""
+
+    weights: np.ndarray | None
+    row: int = 0
+    what: str = ""
+    is_text: bool = False  # whether no row at all has a number
+
+
+def weights_of(column: polars.Series) -> Weights:
+    """Text as weights: integers while all are, else floats, and never other digits than it says.
+
+    Examples
+    --------
+    >>> import polars
+    >>> from evener.graph.files.values import weights_of
+    >>> weights_of(polars.Series(["7", "2.5"])).weights.tolist()
+    [7.0, 2.5]
+    >>> weights_of(polars.Series(["7", "heavy"])).what
+    "'heavy'"
+    """
+    import polars as pl
+
+    whole = column.cast(pl.Int64, strict=False)
+    if whole.null_count() == 0:
+        return Weights(narrowed(whole.to_numpy()))
+    numbers = column.cast(pl.Float64, strict=False)
+    bad = numbers.is_null() | numbers.is_nan()
+    if bad.any():
+        row = bad.arg_true()[0]
+        what = "empty" if column[row] == "" else repr(column[row])
+        return Weights(None, row, what, is_text=numbers.null_count() == len(column))
+    infinite = numbers.is_infinite() & ~column.str.contains(_INFINITE)
+    if infinite.any():
+        row = infinite.arg_true()[0]
+        return Weights(None, row, f"{column[row]!r}, too large for a float")
+    long = (column.str.contains(_INTEGER) & (column.str.len_bytes() > 15)).arg_true()
+    for row in long:
+        if int(numbers[row]) != int(column[row]):
+            return Weights(None, row, f"{column[row]!r}, too long to be kept as a float")
+    return Weights(numbers.to_numpy())
