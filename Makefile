@@ -54,8 +54,8 @@ $(BENCH_INSTALLED): $(INSTALLED)
 bench: $(BENCH_INSTALLED)  ## speed and memory against peers; GAPBS=DIR adds a GAPBS build
 	$(BIN)/python benchmarks/foundation.py $(if $(GAPBS),--gapbs $(GAPBS))
 	$(BIN)/python benchmarks/engine.py
-	$(BIN)/evener bench $(if $(GAPBS),--gapbs $(GAPBS)) -o benchmarks/results/algorithms.json
-	$(BIN)/evener bench --graphs kron20 --peers --trials 5 -o benchmarks/results/peers.json
+	$(BIN)/evener bench $(if $(GAPBS),--gapbs $(GAPBS)) --force -o benchmarks/results/algorithms.json
+	$(BIN)/evener bench --graphs kron20 --peers --trials 5 --force -o benchmarks/results/peers.json
 	$(BIN)/python benchmarks/report.py
 
 bench-report: $(BENCH_INSTALLED)  ## docs/benchmarks.md and its plots from the results files

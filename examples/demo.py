@@ -14,8 +14,9 @@ from typing import Any
 
 import evener as ev
 from evener.cli.output import print_table
-from evener.cli.results import edges_traversed, highlights
-from evener.cli.run import show, show_rate
+from evener.cli.results import edges_traversed
+from evener.cli.run import show_rate
+from evener.engine.tables import show
 
 
 def timed(work: Callable[[], Any]) -> tuple[Any, float]:
@@ -45,7 +46,7 @@ def run_all(graph: ev.Graph, device: str) -> None:
         "bfs": lambda: ev.bfs(graph, hub, device=device),
         "sssp": lambda: ev.sssp(graph, hub, device=device),
         "pagerank": lambda: ev.pagerank(graph, device=device),
-        "components": lambda: ev.connected_components(graph, device=device),
+        "connected_components": lambda: ev.connected_components(graph, device=device),
     }
     rows = []
     for name, call in runs.items():
@@ -54,7 +55,7 @@ def run_all(graph: ev.Graph, device: str) -> None:
         seconds = result.stats["run_seconds"]
         compiling, edges = result.stats.get("compile_seconds", 0.0), result.stats["edges"]
         print(f"compiled or found in {compiling:.2f} s, ran in {seconds * 1e3:.1f} ms")
-        top = [f"{row[0]} ({show(row[1])})" for row in highlights(result, 2).iter_rows()]
+        top = [f"{row[0]} ({show(row[1])})" for row in result._highlights(2).iter_rows()]
         arcs = edges_traversed(result, from_source=name in ("bfs", "sssp"))
         teps = show_rate(arcs / seconds)
         rows.append((name, f"{seconds * 1e3:.1f}", f"{edges:,}", teps, ", ".join(top)))

@@ -365,6 +365,18 @@ def test_bad_input(bench, words, say):
     assert err.count("\n") == 1  # nothing was measured before
 
 
+def test_results_are_replaced_by_force_only(bench, tmp_path):
+    out = tmp_path / "results.json"
+    out.write_text("hours of measuring")
+    words = ["--graphs", "kron5", "--algorithms", "bfs", "--trials", "1", "--device", "python"]
+    code, _, err = bench(*words, "-o", str(out))
+    assert code == 2
+    assert f"{out} exists" in err
+    assert out.read_text() == "hours of measuring"
+    assert bench(*words, "-o", str(out), "--force")[0] == 0
+    assert json.loads(out.read_text())["cells"]
+
+
 def test_json_and_table(bench, tmp_path):
     words = ("--graphs", "kron6,rmat:scale=5,edge_factor=4", "--algorithms", "bfs,cc")
     words = (*words, "--trials", "2", "--device", "cpu,python")

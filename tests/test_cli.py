@@ -137,6 +137,29 @@ def test_usage_errors(run, words, say):
     assert_one_error(run(*words), say, "--help")
 
 
+@pytest.mark.parametrize(
+    ("words", "say"),
+    [
+        (("rum", "bfs", "x.evg"), "no command 'rum' (did you mean 'run'?)"),
+        (("run", "bsf", "x.evg"), "no algorithm 'bsf' (did you mean 'bfs'?)"),
+        (("run", "components", "x.evg"), "did you mean 'connected_components'?"),
+        (("run", "bfs", "x.evg", "--sorce", "3"), "--sorce (did you mean --source?)"),
+        (("run", "bfs", "x.evg", "-source=3"), "-source (did you mean --source?)"),
+        (("run", "bfs", "x.evg", "--source", "-3", "--tpo", "1"), "--tpo (did you mean --top?)"),
+        (("run", "bfs", "x.evg", "--source", "3", "--device", "cuad"), "did you mean 'cuda'?"),
+        (("run", "bfs", "x.evg", "--source", "3", "--device", "cpu+gpu"), "did you mean 'cuda'?"),
+        (("info", "x.mtx", "--chek"), "--chek (did you mean --check?); see evener info --help."),
+        (("info", "pth:num_vertices=3"), "no generator 'pth' (did you mean 'path'?)"),
+        (("info", "path:num_vertces=3"), "'num_vertces' (did you mean 'num_vertices'?)"),
+        (("generate", "rmta", "x.evg"), "no kind 'rmta' (did you mean 'rmat'?)"),
+        (("generate", "rmat", "x.evg", "--scal", "3"), "--scal (did you mean --scale?)"),
+        (("bench", "--algorithms", "bsf"), "no benchmark 'bsf' (did you mean 'bfs'?)"),
+    ],
+)
+def test_a_misspelt_name_gets_a_suggestion(run, words, say):
+    assert_one_error(run(*words), say)
+
+
 # ---- info -----------------------------------------------------------------------------------
 
 
@@ -267,8 +290,10 @@ def test_check_finds_a_changed_array(run, tmp_path):
     content = bytearray(array.read_bytes())
     content[40] ^= 1
     array.write_bytes(content)
-    assert run("info", folder)[0] == 0
-    assert_one_error(run("info", folder, "--check"), "checksum")
+    assert_one_error(run("info", folder), "checksum")
+    assert_one_error(run("run", "bfs", folder, "--source", "0"), "checksum")
+    assert run("info", folder, "--trusted")[0] == 0
+    assert_one_error(run("info", folder, "--trusted", "--check"), "trusted skips the check")
 
 
 def test_row_starts_are_always_checked(run, tmp_path):
@@ -278,7 +303,7 @@ def test_row_starts_are_always_checked(run, tmp_path):
     indptr = np.fromfile(array, np.int32)
     indptr[50] = 1 << 30
     indptr.tofile(array)
-    assert_one_error(run("info", folder), "row starts")
+    assert_one_error(run("info", folder, "--trusted"), "row starts")
 
 
 # ---- convert and generate -------------------------------------------------------------------

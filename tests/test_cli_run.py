@@ -293,9 +293,37 @@ def test_json(facts):
         },
         "device": "python",
         "threads": None,
+        "reached": 4,
         "output": None,
         "trace": None,
     }
+
+
+def test_what_was_reached(run, facts, tmp_path):
+    ev.Graph.from_edges([0, 1], [1, 2], [3, 4], num_vertices=5000).save(tmp_path / "g.evg")
+    for name in ("bfs", "sssp", "sswp", "examples/widest_path.py:Widest"):
+        words = [name, tmp_path / "g.evg", "--source", "0", "--device", "python"]
+        assert facts(*words)["reached"] == 3
+        assert "reached     3 of 5,000 vertices\n" in run("run", *words)[1]
+    words = ["cc", tmp_path / "g.evg", "--device", "python"]
+    assert facts(*words)["reached"] is None
+    assert "\nreached" not in run("run", *words)[1]
+
+
+def test_the_path_to_a_target(run, facts, towns, tmp_path):
+    for name, length in (("bfs", 2), ("sssp", 6)):
+        words = [name, towns, "--source", "Bonn", "--target", "Trier", "--device", "python"]
+        report = facts(*words)
+        assert report["path"] == ["Bonn", "Ulm, Donau", "Trier"]
+        assert report["path_length"] == length
+        told = "2 hops" if name == "bfs" else "2 hops, length 6"
+        line = f"path        Bonn → Ulm, Donau → Trier ({told})\n"
+        assert line in run("run", *words)[1]
+    ev.Graph.from_edges([0], [1]).save(tmp_path / "arc.evg")
+    words = ["bfs", tmp_path / "arc.evg", "--source", "1", "--target", "0", "--device", "python"]
+    assert facts(*words)["path"] is None
+    assert "path        none: the target was not reached\n" in run("run", *words)[1]
+    assert "path" not in facts("bfs", towns, "--source", "Bonn", "--device", "python")
 
 
 def test_top_is_of_what_was_reached(facts, tmp_path):
@@ -425,11 +453,33 @@ def test_trace(run, tmp_path):
     assert polars.read_csv(tmp_path / "t.csv")["redundant_work"].to_list()[0] == 1
 
 
+def test_a_file_is_replaced_by_force_only(run, tmp_path):
+    out = tmp_path / "out.json"
+    out.write_text("before")
+    words = ["run", "bfs", "path:num_vertices=3", "--source", "0", "--device", "python", "-o"]
+    # Refused before any work: the graph is not even looked for.
+    missing = ["run", "bfs", "missing.evg", *words[3:]]
+    assert_one_error(run(*missing, out), f"{out} exists", "--force")
+    assert_one_error(run(*words, out), f"{out} exists", "--force")
+    assert out.read_text() == "before"
+    link = tmp_path / "link.json"
+    link.symlink_to(out)
+    assert_one_error(run(*words, link), f"{link} exists")
+    assert run(*words, link, "--force")[0] == 0
+    assert link.is_symlink()  # what it names was replaced
+    assert json.loads(out.read_text())
+    dangling = tmp_path / "dangling.json"
+    dangling.symlink_to(tmp_path / "new.json")
+    assert run(*words, dangling)[0] == 0
+    assert dangling.is_symlink()
+    assert (tmp_path / "new.json").exists()
+
+
 def test_output_replaces_a_file_only_when_whole(run, tmp_path, monkeypatch):
     out = tmp_path / "out.csv"
     out.write_text("before")
     monkeypatch.setattr(polars.DataFrame, "write_csv", lambda *_, **__: 1 / 0)
-    code = run("run", "bfs", RMAT, "--source", "0", "--device", "python", "-o", out)[0]
+    code = run("run", "bfs", RMAT, "--source", "0", "--device", "python", "--force", "-o", out)[0]
     assert code == 1
     assert out.read_text() == "before"
     assert os.listdir(tmp_path) == ["out.csv"]
@@ -511,6 +561,7 @@ def test_a_parameter_named_like_an_option(run, tmp_path):
         (["bfs", RMAT, "--source", "0", "--device", "tpu"], "no device 'tpu'"),
         (["bfs", RMAT, "--source", "0", "--device", "cpu:0"], "'cpu:0'"),
         (["bfs", RMAT, "--source", "0", "--device", "cpu+tpu"], "no device 'tpu'"),
+        (["bfs", "missing.evg", "--source", "0", "--device", "cpu:99999"], "this machine grants "),
         (["bfs", RMAT, "--source", "0", "--device", "python+cuda"], "python goes together with"),
         (["bfs", RMAT, "--source", "0", "--direction", "up"], "direction is 'up'"),
         (["bfs", RMAT, "--source", "0", "--exchange", "gossip"], "exchange is 'gossip'"),
@@ -598,9 +649,10 @@ def test_warm_then_nothing_is_compiled(tmp_path):
         assert report["cache"] == str(tmp_path)
         return {row["algorithm"]: (row["compiled"], row["found"]) for row in report["warmed"]}
 
-    # A program that does not read weights has one kernel, others one for each dtype.
-    assert warm() == {"bfs": (1, 7), "neural": (3, 3)}
-    assert warm() == {"bfs": (0, 8), "neural": (0, 6)}
+    # A program that does not read weights has one kernel, others one for each dtype; a search that
+    # is bounded is another program.
+    assert warm() == {"bfs": (2, 22), "neural": (3, 9)}
+    assert warm() == {"bfs": (0, 24), "neural": (0, 12)}
 
 
 def test_warm_counts_kernels_of_gpus_and_what_finds_parents(tmp_path):

@@ -50,7 +50,7 @@ def test_demo():
     out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert "Graph(1,024 vertices" in out
     table = out.partition("algorithm ")[2]
-    for name in ("bfs", "sssp", "pagerank", "components"):
+    for name in ("bfs", "sssp", "pagerank", "connected_components"):
         assert f"\n{name} " in table
 
 

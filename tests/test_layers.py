@@ -22,7 +22,13 @@ LAYERS = [
     "device", "graph", "operators", "programs", "engine", "algorithms", "interop", "report", "bench",
 ]  # fmt: skip
 TOP = ["cli", "__init__", "__main__"]
-ROOT = ["errors", "progress", "starting", "versions"]  # these may be imported from everywhere
+ROOT = [
+    "errors",
+    "progress",
+    "starting",
+    "tracebacks",
+    "versions",
+]  # these may be imported from everywhere
 RANK = {name: rank for rank, name in enumerate(LAYERS)} | dict.fromkeys(TOP, len(LAYERS))
 BESIDE = {"interop", "report"}  # neither imports the other
 
@@ -178,6 +184,16 @@ def test_modules_of_the_package_are_imported_by_their_short_names(name):
         f"assert importlib.import_module(long_name) is evener.{name} is ev.{name}",
     ]
     subprocess.run([sys.executable, "-c", "\n".join(lines)], check=True)
+
+
+def test_the_package_shows_what_is_public_and_nothing_else():
+    shown = {name for name in dir(evener) if not name.startswith("__")}
+    assert shown == set(evener.__all__)
+    bound = {name for name in vars(evener) if not name.startswith("_")}
+    inside = {path.stem if path.suffix else path.name for path in PACKAGE.iterdir()}
+    assert bound <= shown | inside  # no name of another library's, such as evener.sys
+    with pytest.raises(AttributeError, match=r"did you mean 'connected_components'\?"):
+        evener.components  # noqa: B018
 
 
 # ---- the checks can fail --------------------------------------------------------------------

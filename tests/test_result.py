@@ -162,6 +162,72 @@ def test_what_algorithms_add(found):
     assert pickle.loads(pickle.dumps(found)).count == 3
 
 
+class Marked(Program):
+    reached = Field(np.int64, merge="sum")
+
+    @functor
+    def mark(v, s):
+        s.reached[v] = 7
+
+    def start(self, source: ev.Vertex):
+        return [source]
+
+    loop = compute(mark)
+
+
+class Nowhere(Program):
+    value = Field(np.float64, fill=np.nan)
+
+    @functor
+    def mark(v, s):
+        s.value[v] = 0.0
+
+    def start(self, source: ev.Vertex):
+        return [source]
+
+    loop = compute(mark)
+
+
+def test_what_was_reached(found):
+    expected = [False, True, True, True, True]
+    assert found.reached.dtype == bool
+    assert found.reached.tolist() == expected
+    assert pickle.loads(pickle.dumps(found)).reached.tolist() == expected
+    for algorithm in (ev.bfs, ev.sssp, ev.sswp):
+        assert algorithm(NAMED, "b", device="python").reached.tolist() == expected
+    bounded = ev.bfs(NAMED, "b", cutoff=1, device="python")
+    assert bounded.reached.tolist() == [False, True, True, True, False]
+    assert run(Nowhere, NAMED, source="c", device="python").reached.tolist() == [0, 0, 1, 0, 0]
+
+
+def test_only_a_search_reaches(found):
+    for r in (ev.pagerank(NAMED, device="python"), ev.connected_components(NAMED, device="python")):
+        with pytest.raises(AttributeError, match="the result has no 'reached'; it has "):
+            r.reached  # noqa: B018
+        assert len(r.top()) == 5
+    own = run(Marked, NAMED, source="c", device="python")  # the program's own field goes first
+    assert own.reached.tolist() == [0, 0, 7, 0, 0]
+
+
+def test_a_misspelt_field_gets_a_suggestion(found):
+    with pytest.raises(AttributeError, match=r"no 'dept' \(did you mean 'depth'\?\); it has depth"):
+        found.dept  # noqa: B018
+
+
+def test_files(found, tmp_path):
+    found.to_parquet(tmp_path / "r.parquet")
+    assert pl.read_parquet(tmp_path / "r.parquet").equals(found.to_polars())
+    for name in ("r.csv", "r.csv.gz", "r.data"):
+        found.to_csv(tmp_path / name)
+        assert pl.read_csv(tmp_path / name).rows() == found.to_polars().rows()
+    found.to_csv(str(tmp_path / "r.csv"))  # again, over the first
+    objects = Graph.from_edges([0], [1], labels=[(0, 0), (0, 1)])
+    run(Search, objects, source=(0, 0), device="python").to_csv(tmp_path / "o.csv")
+    assert (tmp_path / "o.csv").read_text().splitlines()[1] == '"(0, 0)",0,'
+    with pytest.raises(GraphError, match="cannot be written"):
+        found.to_csv(tmp_path / "no" / "folder.csv")
+
+
 # ---- tables ---------------------------------------------------------------------------------
 
 
@@ -205,7 +271,7 @@ def test_to_numpy(found):
 def test_top(found):
     assert found.top(3)["vertex"].to_list() == ["e", "c", "d"]
     assert found.top(1, by="parent")["vertex"].to_list() == ["e"]
-    assert len(found.top()) == 5
+    assert len(found.top()) == 4  # "a" was not reached
     assert len(found.top(0)) == 0
     for k in ("x", -1, 1.5, None):
         with pytest.raises(GraphError, match="k is .*; it must be a whole number from 0"):
@@ -239,7 +305,24 @@ def test_repr(found):
     assert "<th>parent</th>" in shown
     assert "<td>d</td>" in shown
     hostile = Graph.from_edges([0], [1], labels=["<b>", "c"])
-    assert "<b>" not in run(Search, hostile, source="c", device="python")._repr_html_()
+    shown = run(Search, hostile, source="<b>", device="python")._repr_html_()
+    assert "<b>" not in shown
+    assert "<td>&lt;b&gt;</td>" in shown
+
+
+def test_html_shows_the_top_rounded(found):
+    def rows(r):
+        return re.findall("<tr><td>(.*?)</td></tr>", r._repr_html_())
+
+    assert [row.split("</td><td>")[:2] for row in rows(found)] == [
+        ["e", "2"], ["c", "1"], ["d", "1"], ["b", "0"],
+    ]  # fmt: skip
+    many = Result("Own", ev.generate.path(50), {"score": np.arange(50) / 7})
+    assert len(rows(many)) == 10
+    assert rows(many)[0] == "49</td><td>7"
+    assert rows(many)[1] == "48</td><td>6.85714"
+    components = ev.connected_components(Graph.from_edges([0, 2, 3], [1, 3, 4]), device="python")
+    assert rows(components) == ["2</td><td>3", "0</td><td>2"]
 
 
 def test_stats_and_explanation(found):

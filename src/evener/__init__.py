@@ -6,13 +6,13 @@
 1024
 """
 
-import sys
-from typing import Any
+import sys as _sys
+from typing import Any as _Any
 
 from evener import starting  # noqa: F401 (the first, so that it hears Ctrl-C)
 
 # isort: split
-from evener import algorithms
+from evener import algorithms, errors
 from evener.device import atomic
 from evener.engine.run import run
 from evener.errors import (
@@ -71,7 +71,7 @@ __all__ = [
 ]
 
 # `import evener.stages` and the like: the same modules under the names that users know.
-sys.modules.update(
+_sys.modules.update(
     {
         f"{__name__}.{module.__name__.rpartition('.')[2]}": module
         for module in (atomic, gas, generate, stages, vertex)
@@ -79,12 +79,14 @@ sys.modules.update(
 )
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> _Any:
     """An algorithm, whose file is imported when it is first asked for."""
     if name in algorithms.__all__:
         return getattr(algorithms, name)
-    raise AttributeError(f"module 'evener' has no attribute {name!r}")
+    near = "" if name.startswith("_") else errors.did_you_mean(name, __all__)
+    raise AttributeError(f"module 'evener' has no attribute {name!r}{near}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    """What is public: the folders of the package are reached as ``evener.graph``, but not shown."""
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

@@ -1,5 +1,9 @@
 """Every error that Evener raises on purpose; one sentence each, without a traceback of ours."""
 
+from collections.abc import Iterable
+
+from evener import tracebacks
+
 
 class EvenerError(Exception):
     """Base of all errors below: catch it to catch whatever Evener refuses.
@@ -13,6 +17,14 @@ class EvenerError(Exception):
     ...     print(error)
     vertex 7 is not in the graph, whose labels are 0..2.
     """
+
+    def __init__(self, *args: object):
+        super().__init__(*args)
+        tracebacks.shorten_uncaught()
+
+    def _render_traceback_(self) -> list[str]:
+        """What notebooks and IPython show."""
+        return tracebacks.render(self)
 
 
 class GraphFormatError(EvenerError):
@@ -80,3 +92,31 @@ class ProgramError(EvenerError):
         ...
     evener.errors.ProgramError: Widest, line 2 of ...: a field merges by 'largest'; it must be ...
     """
+
+
+class GraphWarning(UserWarning):
+    """A note about a graph that was loaded: nothing is wrong, but it may not be what was meant.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from evener.errors import GraphWarning
+    >>> warnings.simplefilter("ignore", GraphWarning)  # to hear no more of them
+    """
+
+
+def did_you_mean(given: str, known: Iterable[str]) -> str:
+    """A suggestion to put behind an unknown name, or nothing where no known name is near.
+
+    Examples
+    --------
+    >>> from evener.errors import did_you_mean
+    >>> f"there is no algorithm 'bsf'{did_you_mean('bsf', ['bfs', 'heat'])}"
+    "there is no algorithm 'bsf' (did you mean 'bfs'?)"
+    >>> did_you_mean("xyz", ["bfs", "heat"])
+    ''
+    """
+    import difflib  # only here: it makes no import slower
+
+    near = difflib.get_close_matches(given, list(known), n=1)
+    return f" (did you mean {near[0]!r}?)" if near else ""

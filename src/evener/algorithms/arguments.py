@@ -51,7 +51,9 @@ def spread_of_weights(graph: Graph, algorithm: str, *, finite: bool = False) -> 
     """
     require_graph(graph)
     if graph.weights is None:
-        raise GraphError(f"{algorithm} needs weights, but the graph has none.")
+        raise GraphError(
+            f"{algorithm} needs weights, but the graph has none; make it with one for each edge."
+        )
     found = _spreads.get(graph)
     if found is None:
         w = graph.weights

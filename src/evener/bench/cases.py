@@ -18,7 +18,7 @@ import numpy as np
 from evener import algorithms
 from evener.bench.brandes import check_betweenness
 from evener.bench.findings import Finding, components, depths, near_top
-from evener.errors import EvenerError, GraphError
+from evener.errors import EvenerError, GraphError, did_you_mean
 from evener.graph import files, generate
 from evener.graph.csr import Graph
 from evener.graph.files.source import Source
@@ -136,7 +136,8 @@ def algorithms_of(text: str) -> list[Algorithm]:
     for name in names:
         if name not in ALGORITHMS:
             known = ", ".join(ALGORITHMS)
-            raise EvenerError(f"there is no benchmark {name!r}; there are {known}.")
+            near = did_you_mean(name, ALGORITHMS)
+            raise EvenerError(f"there is no benchmark {name!r}{near}; there are {known}.")
     if not names:
         raise EvenerError("--algorithms is empty; name one, such as bfs.")
     return [ALGORITHMS[name] for name in dict.fromkeys(names)]

@@ -77,7 +77,9 @@ def totals_of(results: dict[str, Any]) -> list[str]:
     >>> totals_of({"cells": [{**cell, "contender": "GAPBS"}]})
     ['Of 1 cells with GAPBS 1 at most 1.00 and 1 at most 0.85 (whole call: 1 and 0).']
     >>> totals_of({"cells": [{**cell, "ratio_wall": 0.1, "contender": "igraph"}]})
-    ['Faster than the fastest other library, whole call, on kron20: bfs 10.0 × (igraph).']
+    ['Whole calls beside the fastest other library, on kron20: bfs 10.0 × as fast as igraph.']
+    >>> totals_of({"cells": [{**cell, "ratio_wall": 25.0, "contender": "igraph"}]})
+    ['Whole calls beside the fastest other library, on kron20: bfs 0.04 × as fast as igraph.']
     """
     ratios: dict[str, list[float]] = {"ratio": [], "ratio_wall": []}
     fastest: dict[str, dict[str, tuple[float, str]]] = {}
@@ -99,9 +101,12 @@ def totals_of(results: dict[str, Any]) -> list[str]:
             f"most 0.85 (whole call: {wall[0]} and {wall[1]})."
         )
     for graph, on_graph in fastest.items():
-        figures = [f"{a} {1 / ratio:.1f} × ({who})" for a, (ratio, who) in on_graph.items()]
+        figures = [
+            f"{name} {_times(1 / ratio)} × as fast as {who}"
+            for name, (ratio, who) in on_graph.items()
+        ]
         lines.append(
-            f"Faster than the fastest other library, whole call, on {graph}: {', '.join(figures)}."
+            f"Whole calls beside the fastest other library, on {graph}: {', '.join(figures)}."
         )
     return lines
 
@@ -198,4 +203,11 @@ def _table(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> Iterator[st
 
 
 def _ratio(value: float | None) -> str:
-    return "" if value is None else f"{value:.2f}"
+    if value is None:
+        return ""
+    return f"{value:.2f}" if value >= 0.01 else f"{value:.1g}"
+
+
+def _times(value: float) -> str:
+    """How many times as fast: what is a small part of it is not nothing."""
+    return f"{value:.1f}" if value >= 1 else f"{value:.2g}"

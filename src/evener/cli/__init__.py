@@ -16,7 +16,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from evener.cli.signals import Stopped, stopping_on_signals
-from evener.errors import EvenerError
+from evener.errors import EvenerError, GraphWarning
+from evener.tracebacks import shows_all
 
 BAD_INPUT = 2
 FAULT = 1
@@ -87,7 +88,7 @@ def _run(argv: Sequence[str] | None) -> None:
 
 def _fail(message: str, code: int, *, prefix: str = "error: ") -> int:
     """Write one line to standard error, after the traceback if that was asked for."""
-    if os.environ.get("EVENER_DEBUG", "0") not in ("", "0"):
+    if shows_all():
         traceback.print_exc()
     with contextlib.suppress(OSError):  # nobody listens there either
         print(f"evener: {prefix}{' '.join(message.split())}", file=sys.stderr)
@@ -106,5 +107,6 @@ def _abandon_output() -> int:
     return BROKEN_PIPE
 
 
-def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    print(f"evener: warning: {' '.join(str(message).split())}", file=sys.stderr)
+def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+    kind = "note" if issubclass(category, GraphWarning) else "warning"
+    print(f"evener: {kind}: {' '.join(str(message).split())}", file=sys.stderr)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from evener.cli.output import print_json, print_table
-from evener.cli.parser import add_json, new_command
+from evener.cli.parser import add_force, add_json, new_command
 from evener.cli.results import check_file
 from evener.errors import EvenerError
 
@@ -53,6 +53,7 @@ def add_command(commands: Any) -> None:
         "--gapbs", metavar="DIR", help="also time the programs of GAPBS that were built in DIR"
     )
     parser.add_argument("-o", "--out", metavar="OUT", help="write all results to a file, as JSON")
+    add_force(parser)
     add_json(parser)
 
 
@@ -63,7 +64,9 @@ def run(arguments: argparse.Namespace) -> None:
     from evener.bench.matrix import Options, run_matrix
     from evener.bench.report import COLUMNS, rows_of, skips_of, totals_of
 
-    out = None if arguments.out is None else check_file(arguments.out, "-o")
+    out = None
+    if arguments.out is not None:
+        out = check_file(arguments.out, "-o", force=arguments.force)
     devices = [device.strip() for device in arguments.device.split(",") if device.strip()]
     if not devices:
         raise EvenerError("--device is empty; name one, such as cpu.")

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from typing import Any
 
-from evener.cli.graphs import GRAPH_HELP, Loaded, check_output, read_decided
+from evener.cli.graphs import (
+    GRAPH_HELP,
+    Loaded,
+    add_reading,
+    check_output,
+    read_decided,
+    reading,
+)
 from evener.cli.output import print_json
-from evener.cli.parser import add_direction, add_json, new_command
+from evener.cli.parser import add_json, new_command
+from evener.errors import GraphError
+from evener.graph.files.source import STANDARD
+
+OUT_HELP = "the file to write, whose suffix says the format, or - for standard output"
 
 
 def add_command(commands: Any) -> None:
@@ -17,12 +29,12 @@ def add_command(commands: Any) -> None:
         commands, "convert", run, "read a graph and write it in another format",
         "  evener convert roads.gr roads.evg\n"
         "  evener convert web.txt.gz web.mtx --undirected\n"
-        "  evener convert rmat:scale=10,seed=1 kron.el.zst",
+        "  evener convert rmat:scale=10,seed=1 kron.el.zst\n"
+        "  zcat routes.csv.gz | evener convert - - --src 2 --dst 4 --to tsv > routes.tsv",
     )  # fmt: skip
     parser.add_argument("graph", metavar="IN", help=GRAPH_HELP)
-    parser.add_argument("out", metavar="OUT", help="the file to write; its suffix says the format")
-    add_direction(parser)
-    parser.add_argument("--from", dest="format", metavar="F", help="format of IN, if not by suffix")
+    parser.add_argument("out", metavar="OUT", help=OUT_HELP)
+    add_reading(parser, "--from")
     parser.add_argument("--to", metavar="F", help="format of OUT, if not by suffix")
     add_json(parser)
 
@@ -30,15 +42,16 @@ def add_command(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Load, save and say so in one line."""
     check_output(arguments.out, arguments.to)
-    loaded = read_decided(
-        arguments.graph, directed=arguments.directed, format=arguments.format, verify=True
-    )
+    options = reading(arguments)
+    loaded = read_decided(arguments.graph, **options, verify=not options["trusted"])
     write_graph(loaded, arguments.out, arguments.to, arguments.json, "loaded")
 
 
 def write_graph(loaded: Loaded, path: str, format: str | None, as_json: bool, verb: str) -> None:
     """Save a graph and report what was written and how long it took."""
     graph = loaded.graph
+    if path == STANDARD and as_json:
+        raise GraphError("--json and the graph would both go to standard output; leave one out.")
     started = time.perf_counter()
     graph.save(path, format=format)
     seconds = time.perf_counter() - started
@@ -55,7 +68,9 @@ def write_graph(loaded: Loaded, path: str, format: str | None, as_json: bool, ve
         )
         return
     kind = "directed" if graph.directed else "undirected"
+    place = "standard output" if path == STANDARD else path
     print(
-        f"{path}: {graph.num_vertices:,} vertices, {graph.num_edges:,} arcs, {kind}; "
-        f"{verb} in {loaded.seconds:.2f} s, saved in {seconds:.2f} s"
+        f"{place}: {graph.num_vertices:,} vertices, {graph.num_edges:,} arcs, {kind}; "
+        f"{verb} in {loaded.seconds:.2f} s, saved in {seconds:.2f} s",
+        file=sys.stderr if path == STANDARD else sys.stdout,
     )

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from evener.cli.convert import write_graph
+from evener.cli.convert import OUT_HELP, write_graph
 from evener.cli.graphs import Loaded, check_output
 from evener.cli.parser import add_json, new_command
 
@@ -68,7 +68,7 @@ def _add_kind(kinds: Any, kind: str, generator: Callable[..., Any]) -> None:
     summary, about = read_docstring(generator)
     example = f"  evener generate {kind} {kind}.evg {_EXAMPLES.get(kind, _ANY_EXAMPLE)}"
     parser = new_command(kinds, kind, run, plain_sentence(summary), example)
-    parser.add_argument("out", metavar="OUT", help="the file to write; its suffix says the format")
+    parser.add_argument("out", metavar="OUT", help=OUT_HELP)
     parameters = inspect.signature(generator).parameters
     for name, parameter in parameters.items():
         text = _COMMON.get(name) or plain_sentence(about.get(name, ""))

@@ -1,30 +1,84 @@
-"""What commands mean by GRAPH: a path, or a generator such as ``rmat:scale=18,seed=1``."""
+"""What commands mean by GRAPH: a path, ``-``, or a generator such as ``rmat:scale=18,seed=1``."""
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import time
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from evener.cli.parser import add_direction
 from evener.errors import GraphError
 from evener.graph.csr import Graph
+from evener.graph.files.request import Request, checked_request
+from evener.graph.files.source import STANDARD
 
-GRAPH_HELP = "a file, or a generator such as rmat:scale=10,seed=1"
+GRAPH_HELP = "a file, - for standard input, or a generator such as rmat:scale=10,seed=1"
 
+_NOTHING_SAID = Request()
 _SPEC = re.compile(r"[A-Za-z_]\w*(:[^/\\]*)?")
 
 
 class Loaded(NamedTuple):
-    """A graph and how long it took to load or generate."""
+    """A graph, how long it took to load or generate, and the format that it came in."""
 
     graph: Graph
     seconds: float
+    format: str = "generator"
+
+
+def add_reading(parser: argparse.ArgumentParser, format_flag: str = "--format") -> None:
+    """Add the options that say how a file is read, which `reading` collects."""
+    add_direction(parser)
+    parser.add_argument(
+        format_flag, dest="format", metavar="F", help="format of the file, if not by its suffix"
+    )
+    group = parser.add_argument_group("how a file is read")
+    for name, what in (("src", "sources"), ("dst", "targets"), ("weight", "weights")):
+        group.add_argument(
+            f"--{name}", metavar="C", help=f"column of the {what}: its name, or its number from 0"
+        )
+    group.add_argument(
+        "--no-weight", dest="weight", action="store_const", const=False, help="leave weights out"
+    )
+    group.add_argument(
+        "--header", action=argparse.BooleanOptionalAction,
+        help="the first line of a table names the columns, or does not",
+    )  # fmt: skip
+    group.add_argument(
+        "--duplicates", metavar="HOW", default="keep",
+        help="what becomes of parallel arcs: keep (default), first, min, max or sum",
+    )  # fmt: skip
+    group.add_argument(
+        "--max-bytes", metavar="N",
+        help="what a file may expand to or announce, as 4GiB (default: 100 times its size)",
+    )  # fmt: skip
+    group.add_argument(
+        "--trusted", action="store_true", help="open an .evg folder without checking it"
+    )
+
+
+def reading(arguments: argparse.Namespace) -> dict[str, Any]:
+    """What `add_reading` brought, as `read_graph` takes it."""
+    names = ("directed", "src", "dst", "weight", "header", "duplicates")
+    return {
+        "request": checked_request(**{name: getattr(arguments, name) for name in names}),
+        "format": arguments.format,
+        "max_bytes": arguments.max_bytes,
+        "trusted": arguments.trusted,
+    }
 
 
 def read_graph(
-    text: str, *, directed: bool | None = None, format: str | None = None, verify: bool = False
+    text: str,
+    *,
+    request: Request = _NOTHING_SAID,
+    format: str | None = None,
+    max_bytes: str | None = None,
+    trusted: bool = False,
+    verify: bool = False,
 ) -> Loaded:
     """Load a file or run a generator.
 
@@ -38,47 +92,28 @@ def read_graph(
 
     started = time.perf_counter()
     if not is_spec(text):
-        graph = files.load(text, format=format, directed=directed, verify=verify)
-    elif directed is None and format is None:
-        graph = generate.from_spec(text)
-    else:
-        raise GraphError(
-            f"{text} is a generator: it has no format, and says itself whether it is directed, "
-            "as in rmat:scale=10,directed=true."
+        graph, name = files.load_with_format(
+            text, format, request, max_bytes, trusted=trusted, verify=verify
         )
-    return Loaded(graph, time.perf_counter() - started)
+        return Loaded(graph, time.perf_counter() - started, name)
+    if request != _NOTHING_SAID or format is not None:
+        raise GraphError(
+            f"{text} is a generator: it has no format or columns, and says itself whether it is "
+            "directed, as in rmat:scale=10,directed=true."
+        )
+    return Loaded(generate.from_spec(text), time.perf_counter() - started)
 
 
-def read_decided(
-    text: str, *, directed: bool | None = None, format: str | None = None, verify: bool = False
-) -> Loaded:
+def read_decided(text: str, **options: Any) -> Loaded:
     """As `read_graph`, where a file that leaves its direction open needs an option to say it."""
     from evener.graph.files import UnknownDirectionError
 
     try:
-        return read_graph(text, directed=directed, format=format, verify=verify)
+        return read_graph(text, **options)
     except UnknownDirectionError:
         raise GraphError(
             f"{text} does not say whether the graph is directed; add --directed or --undirected."
         ) from None
-
-
-def format_name(text: str, format: str | None) -> str:
-    """The name of the format in which a GRAPH was read.
-
-    Examples
-    --------
-    >>> from evener.cli.graphs import format_name
-    >>> format_name("roads.gr.gz", None), format_name("rmat:scale=10", None)
-    ('dimacs', 'generator')
-    """
-    from evener.graph import files
-    from evener.graph.files.source import Source
-
-    if is_spec(text):
-        return "generator"
-    path = Path(text).expanduser()
-    return files.format_of(path, format) or files.sniff(Source(path))
 
 
 def is_spec(text: str) -> bool:
@@ -110,8 +145,12 @@ def check_output(text: str, format: str | None) -> None:
     from evener.graph import files
 
     path = Path(text).expanduser()
+    if text == STANDARD and format is None:
+        raise GraphError("standard output has no suffix that names a graph format; give --to.")
     if files.format_of(path, format) is None:
         raise GraphError(f"{text} has no suffix that names a graph format; give one, or --to.")
+    if text == STANDARD:
+        return
     if not path.parent.is_dir():
         raise GraphError(f"{text} cannot be written: there is no folder {path.parent}.")
     if not os.access(path.parent, os.W_OK | os.X_OK):

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from evener.cli.graphs import GRAPH_HELP, Loaded, format_name, read_graph
+from evener.cli.graphs import GRAPH_HELP, Loaded, add_reading, read_graph, reading
 from evener.cli.output import print_fields, print_json
-from evener.cli.parser import add_direction, add_json, new_command
+from evener.cli.parser import add_json, new_command
 from evener.graph.csr import Graph
 
 _DIRECTION_NOTE = (
@@ -30,8 +30,7 @@ def add_command(commands: Any) -> None:
     parser.add_argument(
         "--check", action="store_true", help="verify checksums, order and symmetry of all arcs"
     )
-    add_direction(parser)
-    parser.add_argument("--format", metavar="F", help="format of the file, if not by its suffix")
+    add_reading(parser)
     add_json(parser)
 
 
@@ -40,18 +39,21 @@ def run(arguments: argparse.Namespace) -> None:
     from evener.graph.files import UnknownDirectionError
 
     note = None
-    options = {"format": arguments.format, "verify": arguments.check}
+    options = reading(arguments) | {"verify": arguments.check}
     try:
-        loaded = read_graph(arguments.graph, directed=arguments.directed, **options)
+        loaded = read_graph(arguments.graph, **options)
     except UnknownDirectionError:
-        loaded = read_graph(arguments.graph, directed=True, **options)
+        options["request"] = options["request"]._replace(directed=True)
+        loaded = read_graph(arguments.graph, **options)
         note = _DIRECTION_NOTE
     facts = {
         "path": arguments.graph,
-        "format": format_name(arguments.graph, arguments.format),
+        "format": loaded.format,
         **describe(loaded, check=arguments.check),
         **({"note": note} if note else {}),
     }
+    if loaded.format == "evg" and not arguments.trusted:
+        facts["checked"] = True  # at the latest when it was opened
     if arguments.json:
         print_json(facts)
     else:

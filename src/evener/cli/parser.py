@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
+from evener.errors import did_you_mean
+
 Run = Callable[[argparse.Namespace], None]
 
 _EXAMPLE = """\
@@ -28,22 +30,55 @@ class Parser(argparse.ArgumentParser):
     """An argument parser whose errors are one line and whose help ends in an example.
 
     ``prepare``, where a command sets it, sees the words first and adds the options that depend on
-    them.
+    them. Words that it does not know are refused here, not by the parser above it, which knows
+    neither the options nor where their help is; ``is_strict`` is false where they are to be left.
     """
 
     prepare: Callable[[Sequence[str]], None] | None = None
+    is_strict = True
 
     def __init__(self, **options: Any):
         super().__init__(allow_abbrev=False, formatter_class=_HelpFormatter, **options)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse, with the options that these very words bring along."""
+        self._words = sys.argv[1:] if args is None else list(args)
         if self.prepare is not None:
-            self.prepare(sys.argv[1:] if args is None else args)
-        return super().parse_known_args(args, namespace)
+            self.prepare(self._words)
+        known, others = super().parse_known_args(self._words, namespace)
+        if others and self.is_strict:
+            self.error(f"unrecognized arguments: {' '.join(others)}")
+        return known, others
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Refuse a command or a kind that there is not."""
+        if action.choices is not None and value not in action.choices:
+            known = [str(choice) for choice in action.choices]
+            raise argparse.ArgumentError(
+                None,
+                f"there is no {str(action.metavar).lower()} {value!r}"
+                f"{did_you_mean(str(value), known)}; there are {', '.join(known)}",
+            )
+
+    def _unknown_option(self) -> str | None:
+        """The first word that is written as an option, but is none."""
+        for word in self._words:
+            name = word.partition("=")[0]
+            if word == "--":
+                break
+            is_option = len(name) > 1 and name[0] == "-" and " " not in word
+            is_number = self._negative_number_matcher.match(word)
+            if is_option and not is_number and name not in self._option_string_actions:
+                return name
+        return None
 
     def error(self, message: str) -> NoReturn:
         """Leave with exit code 2 and one line that says where help is."""
+        if "required" in message or "unrecognized" in message:  # by a misspelt option, perhaps
+            unknown = self._unknown_option()
+            if unknown is not None:
+                near = did_you_mean(unknown, self._option_string_actions).replace("'", "")
+                message = f"there is no option {unknown}{near}"
         sys.stderr.write(f"evener: error: {message}; see {self.prog} --help.\n")
         sys.exit(2)
 
@@ -100,3 +135,8 @@ def add_direction(parser: argparse.ArgumentParser) -> None:
 def add_json(parser: argparse.ArgumentParser) -> None:
     """Add ``--json``."""
     parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def add_force(parser: argparse.ArgumentParser) -> None:
+    """Add ``--force``, without which ``-o`` replaces no file."""
+    parser.add_argument("--force", action="store_true", help="let -o replace a file that exists")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from evener.cli.graphs import GRAPH_HELP, read_decided
+from evener.cli.graphs import GRAPH_HELP, add_reading, read_decided, reading
 from evener.cli.output import print_json, print_table
-from evener.cli.parser import add_direction, add_json, new_command
+from evener.cli.parser import add_json, new_command
 from evener.cli.targets import TARGET_HELP, Target, find_target
 from evener.errors import DeviceError, EvenerError
 from evener.graph.csr import Graph
@@ -44,8 +44,7 @@ def add_command(commands: Any) -> None:
     parser.add_argument(
         "--measure", action="store_true", help="measure the rates of this machine again"
     )
-    add_direction(parser)
-    parser.add_argument("--format", metavar="F", help="format of the file, if not by its suffix")
+    add_reading(parser)
     add_json(parser)
 
 
@@ -77,7 +76,7 @@ def run(arguments: argparse.Namespace) -> None:
             raise EvenerError(f"partitioner {name!r}: a plan finds shares itself; name it alone.")
         parse_partitioner(name)
     target = find_target(arguments.program)
-    loaded = read_decided(arguments.graph, directed=arguments.directed, format=arguments.format)
+    loaded = read_decided(arguments.graph, **reading(arguments))
     with progress.task("planning"):
         found = plan(
             loaded.graph, devices, workload_of(target, loaded.graph), partitioners=partitioners,

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import warnings
 from collections.abc import Iterable, Sequence
+from contextlib import redirect_stdout
 from typing import TYPE_CHECKING, Any
 
-from evener.cli.graphs import GRAPH_HELP, Loaded, read_decided
+from evener.cli.graphs import GRAPH_HELP, Loaded, add_reading, read_decided, reading
 from evener.cli.options import add_options, given_options
 from evener.cli.output import print_fields, print_json, print_table
-from evener.cli.parser import Parser, add_direction, add_json, new_command
-from evener.cli.results import check_table, edges_traversed, highlights, write_table, write_trace
+from evener.cli.parser import Parser, add_force, add_json, new_command
+from evener.cli.results import check_table, edges_traversed, write_trace
 from evener.cli.targets import TARGET_HELP, Target, find_target
+from evener.engine.tables import show, write_table
 from evener.errors import EvenerError
+from evener.graph.files.source import STANDARD
 
 if TYPE_CHECKING:
     import polars
@@ -42,6 +46,7 @@ _ENGINE = {
     ),
 }
 
+_ENDS = 5  # of a long path that is shown at either side
 _OF_SETS = ("device", "partition", "exchange", "memory_limit")
 
 
@@ -67,7 +72,7 @@ def run(arguments: argparse.Namespace) -> None:
     target = arguments.target
     choose_devices("auto" if arguments.device is None else arguments.device)
     _check_files(arguments)  # now, not after a long load
-    loaded = read_decided(arguments.graph, directed=arguments.directed, format=arguments.format)
+    loaded = read_decided(arguments.graph, **reading(arguments))
     parameters = given_options(arguments, target.options, loaded.graph)
     engine = {name: getattr(arguments, name) for name in _ENGINE}
     given = {name: value for name, value in engine.items() if value is not None}
@@ -82,26 +87,31 @@ def run(arguments: argparse.Namespace) -> None:
         "algorithm": target.name,
         "parameters": {name: _for_json(value) for name, value in parameters.items()},
         **describe_run(loaded, result, arguments.graph, from_source=target.from_source),
+        **_path(result, parameters),
         "output": arguments.output,
         "trace": arguments.trace,
     }
-    top = highlights(result, arguments.top)
+    top = result._highlights(arguments.top)
     if arguments.json:
         print_json({**facts, "top": _rows(top)})
         return
-    print_fields(_for_people(facts, result._extra))
-    if len(top):
-        print()
-        print_table(top.columns, [[show(value) for value in row] for row in top.iter_rows()])
+    # Where the table went to standard output, what is said about it does not.
+    with redirect_stdout(sys.stderr if arguments.output == STANDARD else sys.stdout):
+        print_fields(_for_people(facts, result._extra))
+        if len(top):
+            print()
+            print_table(top.columns, [[show(value) for value in row] for row in top.iter_rows()])
 
 
 def _check_files(arguments: argparse.Namespace) -> None:
     """Refuse files that cannot be written, or that are one and the same."""
     output = trace = None
+    if arguments.output == STANDARD and arguments.json:
+        raise EvenerError("--json and -o - would both write to standard output; leave one out.")
     if arguments.output is not None:
-        output = check_table(arguments.output, "results", "-o")
+        output = check_table(arguments.output, "results", "-o", force=arguments.force)
     if arguments.trace is not None:
-        trace = check_table(arguments.trace, "traces", "--trace")
+        trace = check_table(arguments.trace, "traces", "--trace", force=True)
     if output is not None and trace is not None and output.resolve() == trace.resolve():
         raise EvenerError(
             f"-o and --trace both name {arguments.trace}, and one would replace the other; "
@@ -138,6 +148,7 @@ def describe_run(
         },
         "device": stats.get("device"),
         "threads": stats.get("threads"),
+        "reached": int(result.reached.sum()) if result._is_search else None,
         "supersteps": stats.get("supersteps"),
         "edges": edges,
         "edges_per_second": edges / seconds["run"] if edges is not None and timed else None,
@@ -150,18 +161,27 @@ def describe_run(
     return facts | {name: _for_json(getattr(result, name)) for name in result._extra}
 
 
-def show(value: Any) -> str:
-    """A value in a table: floats to six digits, nothing as a dash.
+def show_path(path: Sequence[Any] | None, length: float | None = None) -> str:
+    """A path in one line, with its length where that is not its hops; of a long one the ends.
 
     Examples
     --------
-    >>> from evener.cli.run import show
-    >>> show(0.123456789), show(12), show(None)
-    ('0.123457', '12', '-')
+    >>> from evener.cli.run import show_path
+    >>> show_path(["Bonn", "Ulm"], 2.5), show_path(None)
+    ('Bonn → Ulm (1 hop, length 2.5)', 'none: the target was not reached')
+    >>> show_path(range(100), 99)
+    '0 → 1 → 2 → 3 → 4 → … → 95 → 96 → 97 → 98 → 99 (99 hops)'
     """
-    if value is None:
-        return "-"
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    if path is None:
+        return "none: the target was not reached"
+    shown = [str(label) for label in path]
+    if len(shown) > 3 * _ENDS:
+        shown[_ENDS:-_ENDS] = ["…"]
+    hops = len(path) - 1
+    about = f"{hops:,} {'hop' if hops == 1 else 'hops'}"
+    if length is not None and length != hops:
+        about += f", length {show(length)}"
+    return f"{' → '.join(shown)} ({about})"
 
 
 def show_rate(edges_per_second: float | None) -> str:
@@ -177,6 +197,19 @@ def show_rate(edges_per_second: float | None) -> str:
         return "-"
     millions = edges_per_second / 1e6
     return f"{millions:,.0f}" if millions >= 100 else f"{millions:.3g}"
+
+
+def _path(result: Result, parameters: dict[str, Any]) -> dict[str, Any]:
+    """The path to the target, where one was given and the run kept parents; None if none leads."""
+    target = parameters.get("target")
+    if target is None or "parent" not in result._fields or not result._is_search:
+        return {}
+    v = result.graph.index_of(target)
+    if not isinstance(v, int):  # a program of the user's own may have several
+        return {}
+    if not result.reached[v]:
+        return {"path": None, "path_length": None}
+    return {"path": _for_json(result.path_to(target)), "path_length": _for_json(result[target])}
 
 
 def _with_one_device(
@@ -198,25 +231,26 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(f"--{name.replace('_', '-')}", metavar=metavar, help=text)
     parser.add_argument(
         "-o", "--output", metavar="OUT",
-        help="write a row for each vertex: .csv, .tsv, .parquet, .json or .jsonl",
+        help="write a row for each vertex: .csv, .tsv, .parquet, .json or .jsonl; - prints CSV",
     )  # fmt: skip
     parser.add_argument(
         "--trace", metavar="T",
         help="write what each superstep did: .json for Chrome and Perfetto, .csv as a table; "
         "a set is compared with one of its devices, which runs too",
     )  # fmt: skip
+    add_force(parser)
     parser.add_argument(
         "--top", metavar="K", type=_count, default=5,
         help="how many of the top vertices to show (default: 5)",
     )  # fmt: skip
-    add_direction(parser)
-    parser.add_argument("--format", metavar="F", help="format of the file, if not by its suffix")
+    add_reading(parser)
     add_json(parser)
 
 
 def _add_own(parser: Parser, named: argparse.Action, words: Sequence[str]) -> None:
     """Add the options of the algorithm that the words name, and let the help be about it."""
     ahead = Parser(prog=parser.prog, add_help=False)
+    ahead.is_strict = False
     ahead.add_argument("algorithm", nargs="?")
     _add_common(ahead)
     name = ahead.parse_known_args(list(words))[0].algorithm
@@ -257,6 +291,10 @@ def _for_people(facts: dict[str, Any], extra: Iterable[str]) -> dict[str, str]:
         fields["edges"] += f", {show_rate(facts['edges_per_second'])} million a second"
     if facts["teps"] is not None:
         fields["TEPS"] = f"{show_rate(facts['teps'])} million"
+    if facts["reached"] is not None:
+        fields["reached"] = f"{facts['reached']:,} of {graph['num_vertices']:,} vertices"
+    if "path" in facts:
+        fields["path"] = show_path(facts["path"], facts["path_length"])
     if "converged" in facts:
         fields["converged"] = "yes" if facts["converged"] else "no"
     fields |= {name: show(facts[name]) for name in extra}

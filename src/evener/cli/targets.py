@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeGuard
 from evener import algorithms
 from evener.cli.generate import plain_sentence, read_docstring
 from evener.cli.options import Option, options_of_function, options_of_program
-from evener.errors import EvenerError, ProgramError
+from evener.errors import EvenerError, ProgramError, did_you_mean
 from evener.programs.program import Program
 
 SHORT_NAMES = {"bc": "betweenness", "cc": "connected_components", "pr": "pagerank"}
@@ -52,9 +52,11 @@ def find_target(text: str) -> Target:
         return _of_program(text)
     name = SHORT_NAMES.get(text, text).replace("-", "_")
     if name not in algorithms.__all__:
+        known = [*algorithms.__all__, *SHORT_NAMES]
         raise EvenerError(
-            f"there is no algorithm {text!r}; there are {', '.join(algorithms.__all__)}, and "
-            "programs of your own as module:Class or file.py:Class."
+            f"there is no algorithm {text!r}{did_you_mean(name, known)}; there are "
+            f"{', '.join(algorithms.__all__)}, and programs of your own as module:Class or "
+            "file.py:Class."
         )
     function = getattr(algorithms, name)
     summary, _ = read_docstring(function)
@@ -66,7 +68,11 @@ def _of_program(text: str) -> Target:
     module = _load_module(place)
     program = getattr(module, name, None)
     if not _is_program(program):
-        raise ProgramError(f"{place} has no program {name!r}; it has {_programs_in(module)}.")
+        known = _programs_in(module)
+        raise ProgramError(
+            f"{place} has no program {name!r}{did_you_mean(name, known)}; it has "
+            f"{', '.join(known) or 'none'}."
+        )
     summary = (inspect.getdoc(program) or f"the program {name}").splitlines()[0]
 
     def call(graph: Any, **parameters: Any) -> Any:
@@ -82,9 +88,8 @@ def _is_program(value: Any) -> TypeGuard[type[Program]]:
     return isinstance(value, type) and issubclass(value, Program) and hasattr(value, "declaration")
 
 
-def _programs_in(module: ModuleType) -> str:
-    found = [name for name, value in vars(module).items() if _is_program(value)]
-    return ", ".join(found) or "none"
+def _programs_in(module: ModuleType) -> list[str]:
+    return [name for name, value in vars(module).items() if _is_program(value)]
 
 
 def _load_module(place: str) -> ModuleType:

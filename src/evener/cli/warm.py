@@ -1,8 +1,14 @@
-"""``evener warm``: compile the algorithms into the cache on disk, so that first calls are fast."""
+"""``evener warm``: compile into the cache on disk, so that first calls are fast.
+
+Every algorithm runs on a small graph of each kind, as it is and with each of its options in turn,
+since some have programs of their own; and a small graph is written and read in every format.
+"""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import itertools
 import tempfile
 import time
 import warnings
@@ -18,14 +24,16 @@ from evener.cli.parser import add_json, new_command
 from evener.cli.targets import TARGET_HELP, Target, find_target
 from evener.errors import DeviceError, EvenerError, GraphError
 from evener.graph.csr import Graph
+from evener.graph.files import FORMATS, load
 
 # Kernels differ by what a graph stores; vertices and arcs are counted in 32 bits up to 2**31.
 _WEIGHTS = (None, np.int32, np.float32, np.float64)
+_GRAPHS = "graph-"  # what is known of graphs is kept there too
 _KEPT = ("*.bin", "kernel-*.cubin")  # compiled for the CPU, and for a GPU
 
 
 class Warmed(NamedTuple):
-    """One algorithm on one device: how many kinds of graph had to be compiled for."""
+    """One algorithm on one device: how many of its calls had to be compiled for."""
 
     algorithm: str
     device: str
@@ -50,15 +58,19 @@ def run(arguments: argparse.Namespace) -> None:
     from evener.device.cache import cache_folder
 
     targets = [find_target(name) for name in arguments.algorithms or algorithms.__all__]
+    loads = not arguments.algorithms
     devices = compiling_devices(arguments.device)
     folder = cache_folder()
     _check_writable(folder)
     rows: list[Warmed] = []
     with progress.task("compiling"):
         graphs = example_graphs()
+        if loads:
+            rows.append(_warm_loading(graphs, folder))
         for device in devices:
             for target in targets:
-                progress.report(len(rows), len(devices) * len(targets))
+                progress.report(len(rows), loads + len(devices) * len(targets))
+                progress.tell(f"{target.name} for {device}")
                 rows.append(_warm(target, device, graphs, folder))
     if arguments.json:
         print_json({"cache": str(folder), "warmed": [row._asdict() for row in rows]})
@@ -121,30 +133,77 @@ def _warm(target: Target, device: str, graphs: list[Graph], folder: Path) -> War
     compiled = found = 0
     seconds = 0.0
     for graph in graphs:
-        before = _kept(folder)
-        arguments = {o.name: _example(o, graph) for o in target.options if o.required}
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of answers that have not converged
-                result = target.call(graph, device=device, **arguments)
-        except GraphError:
-            if graph.weights is None:  # it needs weights
-                continue
-            raise
-        seconds += result.stats.get("compile_seconds", 0.0)
-        began = time.perf_counter()
-        result.to_numpy()  # what is found when first asked for, as parents are, has its programs
-        seconds += time.perf_counter() - began
-        if _kept(folder) - before:
-            compiled += 1
-        else:
-            found += 1
+        for arguments in variants(target.options, graph):
+            before = _kept(folder)
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # of answers that have not converged
+                    result = target.call(graph, device=device, **arguments)
+            except GraphError:
+                if graph.weights is None:  # it needs weights
+                    continue
+                raise
+            seconds += result.stats.get("compile_seconds", 0.0)
+            began = time.perf_counter()
+            result.to_numpy()  # what is found when first asked for, as parents are, has programs
+            seconds += time.perf_counter() - began
+            if _kept(folder) - before:
+                compiled += 1
+            else:
+                found += 1
     return Warmed(target.name, device, compiled, found, seconds)
+
+
+def variants(options: list[Option], graph: Graph) -> list[dict[str, Any]]:
+    """Arguments to call an algorithm with: what it needs, and with each of its options in turn.
+
+    Examples
+    --------
+    >>> from evener import generate
+    >>> from evener.algorithms import bfs
+    >>> from evener.cli.options import options_of_function
+    >>> from evener.cli.warm import variants
+    >>> variants(options_of_function(bfs), generate.path(3))
+    [{'source': 0}, {'source': 0, 'target': 0}, {'source': 0, 'cutoff': 1}]
+    """
+    needed = {o.name: _example(o, graph) for o in options if o.required}
+    others = {o.name: _other_value(o, graph) for o in options if not o.required}
+    return [needed, *(needed | {name: x} for name, x in others.items() if x is not None)]
+
+
+def _other_value(option: Option, graph: Graph) -> Any:
+    """A value that may choose another program than the default does; None if there is none."""
+    if option.kinds & {"VertexValues", "Mapping", "Label"}:
+        return _example(option, graph)
+    if isinstance(option.default, bool):
+        return not option.default
+    if option.name == "dtype":
+        return np.float32
+    return 1 if option.default is None else None  # other numbers choose nothing
+
+
+def _warm_loading(graphs: list[Graph], folder: Path) -> Warmed:
+    """Write each graph in each format that can hold it, and read it."""
+    compiled = found = 0
+    began = time.perf_counter()
+    with tempfile.TemporaryDirectory() as place, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of what a format cannot say
+        for graph, suffixes in itertools.product(graphs, FORMATS.values()):
+            before, path = _kept(folder), Path(place) / f"graph{suffixes[0]}"
+            with contextlib.suppress(EvenerError):  # of formats, or extras, without such a graph
+                graph.save(path)
+                load(path).symmetrize()
+                if _kept(folder) - before:
+                    compiled += 1
+                else:
+                    found += 1
+    return Warmed("loading", "cpu", compiled, found, time.perf_counter() - began)
 
 
 def _kept(folder: Path) -> set[Path]:
     """The files of compiled code."""
-    return {path for pattern in _KEPT for path in folder.glob(pattern)}
+    found = (path for pattern in _KEPT for path in folder.glob(pattern))
+    return {path for path in found if not path.name.startswith(_GRAPHS)}
 
 
 def _example(option: Option, graph: Graph) -> Any:

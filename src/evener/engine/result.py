@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -10,10 +9,12 @@ import numpy as np
 
 from evener.engine.columns import Columns
 from evener.engine.job import Job
+from evener.engine.tables import as_html, write_table
 from evener.engine.trace import MOST_ROWS, Trace
-from evener.errors import EvenerError, GraphError, ProgramError
+from evener.errors import EvenerError, GraphError, ProgramError, did_you_mean
 from evener.graph.csr import Graph
 from evener.graph.generate.common import whole
+from evener.graph.labels import label_column
 from evener.programs.fields import VERTEX, Field
 from evener.programs.program import Declaration
 
@@ -64,12 +65,14 @@ class Result:
         trace: Trace | None = None,
         reasons: list[str] | None = None,
         untouched: dict[str, Any] | None = None,
+        shows_reach: str | None = None,
     ):
         self._name = name
         self._fields = Columns(fields)
         self._holds_vertices = set(holds_vertices)
         self._reasons = reasons or []
         self._untouched = untouched or {}  # what a field shows where the run wrote nothing
+        self._shows_reach = shows_reach  # the field of a search in which `reached` is seen
         self._extra: dict[str, Any] = {}
         self._declaration: Declaration | None = None  # of the program that ran
         self.graph = graph
@@ -91,10 +94,13 @@ class Result:
             name: field.initial(job.fields[name].dtype) if field.missing is None else field.missing
             for name, field in d.fields.items()
         }
+        reach = [name for name, field in d.fields.items() if field.missing is not None]
+        reach += d.fields  # one that names a value for what is missing, else the first
         trace = Trace(d.name, str(job.stats.get("device", "?")), job.make_trace or job.trace)
         result = cls(
             d.name, job.graph, fields, holds_vertices=vertices, stats=job.stats, trace=trace,
             reasons=reasons, untouched=untouched,
+            shows_reach=reach[0] if d.vertex_parameters and reach else None,
         )  # fmt: skip
         result._declaration = d
         return result._attach(**{name: value.item() for name, value in job.scalars.items()})
@@ -123,8 +129,11 @@ class Result:
                 if callable(value):
                     value = self._extra[name] = value()
                 return value
-        has = ", ".join([*self.__dict__.get("_fields", ()), *self.__dict__.get("_extra", ())])
-        raise AttributeError(f"the result has no {name!r}; it has {has or 'no fields'}.")
+        has = [*self.__dict__.get("_fields", ()), *self.__dict__.get("_extra", ())]
+        near = "" if name.startswith("_") else did_you_mean(name, has)
+        raise AttributeError(
+            f"the result has no {name!r}{near}; it has {', '.join(has) or 'no fields'}."
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         made = {name: getattr(self, name) for name in self._extra}  # functions do not travel
@@ -144,6 +153,33 @@ class Result:
             ]
             return named[0] if isinstance(index, int) else named
         return values.item() if isinstance(index, int) else values
+
+    @property
+    def reached(self) -> np.ndarray:
+        """Whether a search reached each vertex: an array of booleans, indexed ``0..n-1``.
+
+        Only a run that starts from given vertices has it: ``bfs``, ``sssp``, ``sswp``, and programs
+        whose ``start`` takes a vertex.
+
+        Examples
+        --------
+        >>> import evener as ev
+        >>> r = ev.bfs(ev.Graph.from_edges([0, 2], [1, 3]), 0, device="python")
+        >>> r.reached.tolist(), int(r.reached.sum())
+        ([True, True, False, False], 2)
+        """
+        if "reached" in self._fields:  # a program may have a field of this name
+            return self._fields["reached"]
+        if not self._is_search:
+            raise AttributeError  # `__getattr__` says what there is
+        assert self._shows_reach is not None
+        values = self._fields.on_host(self._shows_reach)
+        untouched = self._untouched.get(self._shows_reach)
+        return ~np.isnan(values) if untouched != untouched else values != untouched
+
+    @property
+    def _is_search(self) -> bool:
+        return self._shows_reach in self._fields
 
     def path_to(self, label: Any) -> list[Any]:
         """The labels along the path that ``parent`` gives, from a source to this vertex.
@@ -227,10 +263,36 @@ class Result:
                     columns[name] = pandas.arrays.IntegerArray(labels, absent)
         return pandas.DataFrame(columns)
 
+    def to_parquet(self, path: Any) -> None:
+        """Write the frame of `to_polars` to a Parquet file, which appears whole or not at all.
+
+        Examples
+        --------
+        >>> import evener as ev
+        >>> import polars as pl
+        >>> ev.bfs(ev.generate.path(3), 0, device="python").to_parquet(tmp_path / "bfs.parquet")
+        >>> pl.read_parquet(tmp_path / "bfs.parquet").rows()
+        [(0, 0, None), (1, 1, 0), (2, 2, 1)]
+        """
+        write_table(self.to_polars(), path, ".parquet")
+
+    def to_csv(self, path: Any) -> None:
+        """Write the frame of `to_polars` as CSV, compressed if the name ends in .gz or .zst.
+
+        Examples
+        --------
+        >>> import evener as ev
+        >>> ev.bfs(ev.generate.path(3), 0, device="python").to_csv(tmp_path / "bfs.csv")
+        >>> (tmp_path / "bfs.csv").read_text()
+        'vertex,depth,parent\\n0,0,\\n1,1,0\\n2,2,1\\n'
+        """
+        write_table(self.to_polars(), path, ".csv")
+
     def top(self, k: int = 10, by: str | None = None) -> polars.DataFrame:
         """The k vertices with the largest values of a field, by default the first one.
 
-        Equal values stand in the order of the vertices; what is not a number stands last.
+        Equal values stand in the order of the vertices; what is not a number stands last. Vertices
+        that a search did not reach are left out.
 
         Examples
         --------
@@ -242,18 +304,42 @@ class Result:
         name = self._first() if by is None else by
         if name not in self._fields:
             raise ProgramError(f"the result has no {name!r}; it has {', '.join(self._fields)}.")
-        values = self._fields.on_host(name)
+        values, k = self._fields.on_host(name), whole("k", k)
+        among = np.flatnonzero(self.reached) if self._is_search else np.arange(len(values))
+        values = values[among]
         last = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), bool)
-        ascending = np.lexsort((-np.arange(len(values)), values, ~last))
-        return self._frame(ascending[::-1][: whole("k", k)])
+        ascending = np.lexsort((-among, values, ~last))
+        return self._frame(among[ascending[::-1][:k]])
+
+    def _highlights(self, k: int) -> polars.DataFrame:
+        """The top vertices; where the first field holds vertices, which name groups, the largest.
+
+        Examples
+        --------
+        >>> import evener as ev
+        >>> g = ev.Graph.from_edges([0, 2, 3], [1, 3, 4])
+        >>> ev.connected_components(g, device="python")._highlights(1).rows()
+        [(2, 3)]
+        """
+        import polars
+
+        if not self._fields:
+            return polars.DataFrame()
+        first = self._first()
+        if first not in self._holds_vertices:
+            return self.top(k)
+        members, counts = np.unique(self._fields.on_host(first), return_counts=True)
+        largest = np.argsort(-counts, kind="stable")[:k]
+        column = label_column(first, *self._labels_of(members[largest]))
+        return polars.DataFrame([column, polars.Series("vertices", counts[largest])])
 
     def _frame(self, chosen: np.ndarray) -> polars.DataFrame:
         import polars
 
-        columns = [_series("vertex", *self._labels_of(chosen))]
+        columns = [label_column("vertex", *self._labels_of(chosen))]
         for name, array in self.to_numpy().items():
             if name in self._holds_vertices:
-                columns.append(_series(name, *self._labels_of(array[chosen])))
+                columns.append(label_column(name, *self._labels_of(array[chosen])))
             else:
                 columns.append(polars.Series(name, array[chosen]))
         return polars.DataFrame(columns)
@@ -311,13 +397,8 @@ class Result:
         return f"Result({self._name} on {device}: {what}; {n:,} vertices)"
 
     def _repr_html_(self) -> str:
-        head = self._frame(np.arange(min(10, self.graph.num_vertices)))
-        cells = "".join(f"<th>{html.escape(name)}</th>" for name in head.columns)
-        rows = "".join(
-            f"<tr>{''.join(f'<td>{html.escape(str(value))}</td>' for value in row)}</tr>"
-            for row in head.iter_rows()
-        )
-        return f"<table><caption>{html.escape(repr(self))}</caption><tr>{cells}</tr>{rows}</table>"
+        top = self._highlights(10)
+        return as_html(repr(self), top.columns, top.iter_rows())
 
 
 class Export(NamedTuple):
@@ -345,14 +426,3 @@ class Export(NamedTuple):
         if array.dtype.kind in "iub" and isinstance(missing, float):
             array = array.astype(np.float64)
         return np.where(unset, array.dtype.type(missing), array)
-
-
-def _series(name: str, labels: np.ndarray, absent: np.ndarray) -> polars.Series:
-    """Labels as a column: integers, strings, or whatever objects they are."""
-    import polars
-
-    if labels.dtype != object:
-        column = polars.Series(name, labels)
-        return column.set(polars.Series(absent), None) if absent.any() else column
-    strings = all(isinstance(label, str) for label in labels[~absent])
-    return polars.Series(name, labels.tolist(), dtype=polars.String if strings else polars.Object)

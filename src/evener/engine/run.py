@@ -11,20 +11,23 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from evener import progress
-from evener.device import format_bytes, num_threads
+from evener.device import format_bytes, num_cores, num_threads
 from evener.device.cuda import require, why_not
+from evener.device.mapped_files import require_whole
+from evener.device.team import most_threads
 from evener.engine.job import Job, set_up
 from evener.engine.lower import NotLoweredError
 from evener.engine.memory import estimate_memory, parse_limits, require_within
 from evener.engine.partitioners import parse_partitioner
 from evener.engine.preallocate import parse_preallocate
 from evener.engine.result import Result
-from evener.errors import DeviceError, EvenerError, MemoryBudgetError
+from evener.errors import DeviceError, EvenerError, MemoryBudgetError, did_you_mean
 from evener.graph.csr import Graph, require_graph
 from evener.operators.policies import Policy, policy_of
 from evener.programs.program import Program
 
 DIRECTIONS = ("auto", "push", "pull")
+_KINDS = ("auto", "python", "cpu", "cuda")
 
 
 class Device(NamedTuple):
@@ -136,7 +139,7 @@ def run(
     alone = len(devices) == 1 and kinds != {"cuda"}  # a GPU looks itself what it has room for
     left: list[int | None] = []
     if alone and limits[0] is not None and hasattr(program, "declaration"):
-        needed = estimate_memory(program.declaration, graph, direction)
+        needed = estimate_memory(program.declaration, graph, direction, transposing=True)
         left = require_within(program.declaration.name, needed, limits, names)
     began = time.perf_counter()
     # Parts and GPUs do what `start` wrote down in memory of their own.
@@ -144,6 +147,7 @@ def run(
     job = set_up(program, graph, parameters, lazy=lazy)
     job.preallocation, job.left = preallocation, left
     job.stats["device"] = "+".join(map(str, devices))
+    require_whole(graph._indptr, graph._indices, graph._weights)
     started = time.perf_counter()
     with progress.task(f"running {job.declaration.name}"):
         reasons = _execute(
@@ -157,6 +161,7 @@ def run(
             policy,
             asked=device != "auto",
         )
+    require_whole(graph._indptr, graph._indices, graph._weights)
     if "bytes_sent" in job.stats:
         sent = format_bytes(job.stats["bytes_sent"])
         reasons.append(f"Exchange: {policy.name}, {sent} between the parts.")
@@ -325,8 +330,9 @@ def device_from_environment() -> str | None:
 
 def _runnable(name: str) -> list[Device]:
     """The devices of a set by their names, if programs run on it."""
-    devices = [_parse(one, name) for one in name.split("+")]
+    devices = [_parse(one) for one in name.split("+")]
     kinds = {one.kind for one in devices}
+    _require_threads(devices)
     if {"python", "cuda"} <= kinds:
         raise DeviceError(
             f"device {name!r}: python goes together with CPUs, not with a GPU; leave one out."
@@ -346,9 +352,20 @@ def parse_devices(name: str) -> list[Device]:
     >>> parse_devices("cpu:2+python")
     [Device(kind='cpu', number=2), Device(kind='python', number=None)]
     """
-    devices = [_parse(one, name) for one in name.split("+")]
+    devices = [_parse(one) for one in name.split("+")]
     _require_gpus(devices)
     return devices
+
+
+def _require_threads(devices: list[Device]) -> None:
+    for one in devices:
+        if one.kind == "cpu" and one.number is not None and one.number > most_threads():
+            cores = num_cores()
+            here = "1 core" if cores == 1 else f"{cores} cores"
+            raise DeviceError(
+                f"{one} asks for {one.number} threads; this machine grants {here}, and at most "
+                f"{most_threads()} threads run together: name cpu:{cores}, or cpu for all cores."
+            )
 
 
 def _require_gpus(devices: list[Device]) -> None:
@@ -370,7 +387,7 @@ def _has_compiler() -> bool:
     return importlib.util.find_spec("evener.engine.native") is not None
 
 
-def _parse(one: str, whole: str) -> Device:
+def _parse(one: str) -> Device:
     kind, colon, number = one.strip().partition(":")
     if kind == "cuda" and not colon:
         return Device("cuda")
@@ -382,7 +399,8 @@ def _parse(one: str, whole: str) -> Device:
         return Device("cpu")
     if kind == "cpu" and number.isascii() and number.isdecimal() and int(number) > 0:
         return Device("cpu", int(number))
+    near = " (did you mean 'cuda'?)" if kind == "gpu" else did_you_mean(kind, _KINDS)
     raise DeviceError(
-        f"there is no device {one!r}; there are 'auto', 'python', 'cpu', 'cpu:N', 'cuda' and "
+        f"there is no device {one!r}{near}; there are 'auto', 'python', 'cpu', 'cpu:N', 'cuda' and "
         "'cuda:N'."
     )
