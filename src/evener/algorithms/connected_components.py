@@ -47,6 +47,7 @@ SAMPLES = 1024
 class DirectedComponents(Program):
     """Components over all arcs."""
 
+    repeatable = True
     component = Field(VERTEX, merge="min", replicated=True)
 
     @functor

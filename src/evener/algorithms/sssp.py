@@ -53,6 +53,7 @@ FEW_ARCS = 12  # on other devices
 class SSSP(Program):
     """Shortest distances."""
 
+    repeatable = True
     distance = Field(WEIGHT, merge="min", missing=math.inf)
     delta = Param(float64, 1.0)
 
@@ -90,6 +91,7 @@ class CutoffSSSP(SSSP):
 class TargetSSSP(CutoffSSSP):
     """The same up to the distance of one vertex, the best known of which bounds the search."""
 
+    repeatable = False  # what lies beyond the bound depends on when that was found
     goal = Param(int64, 0)
     bound = Field(WEIGHT, merge="min", replicated=True)  # only that of the goal is ever lowered
 
@@ -116,6 +118,7 @@ class TargetSSSP(CutoffSSSP):
 class Parents(Program):
     """Parents over positive integer weights: no two ends of a tight arc are level."""
 
+    repeatable = True
     distance = Field(WEIGHT, merge="min")
     parent = Field(VERTEX, merge="min", missing=-1)
 

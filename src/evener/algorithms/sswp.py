@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 class SSWP(Program):
     """Widths from one source."""
 
+    repeatable = True
     width = Field(float64, fill=0.0, merge="max")
 
     @functor

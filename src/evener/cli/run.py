@@ -46,6 +46,11 @@ _ENGINE = {
     ),
 }
 
+_SWITCHES = {
+    "check": "have functors check indices, divisions, overflow and NaN: slower, for debugging",
+    "deterministic": "the same answer to the last bit in every run, with one thread if need be",
+}
+
 _ENDS = 5  # of a long path that is shown at either side
 _OF_SETS = ("device", "partition", "exchange", "memory_limit")
 
@@ -74,7 +79,7 @@ def run(arguments: argparse.Namespace) -> None:
     _check_files(arguments)  # now, not after a long load
     loaded = read_decided(arguments.graph, **reading(arguments))
     parameters = given_options(arguments, target.options, loaded.graph)
-    engine = {name: getattr(arguments, name) for name in _ENGINE}
+    engine = {name: getattr(arguments, name) for name in (*_ENGINE, *_SWITCHES)}
     given = {name: value for name, value in engine.items() if value is not None}
     result = target.call(loaded.graph, **parameters, **given)
     if arguments.trace is not None:  # before anything is written: it may take another run
@@ -229,6 +234,8 @@ def _with_one_device(
 def _add_common(parser: argparse.ArgumentParser) -> None:
     for name, (metavar, text) in _ENGINE.items():
         parser.add_argument(f"--{name.replace('_', '-')}", metavar=metavar, help=text)
+    for name, text in _SWITCHES.items():
+        parser.add_argument(f"--{name}", action="store_true", default=None, help=text)
     parser.add_argument(
         "-o", "--output", metavar="OUT",
         help="write a row for each vertex: .csv, .tsv, .parquet, .json or .jsonl; - prints CSV",

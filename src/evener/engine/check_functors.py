@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -115,5 +114,4 @@ def _check(
 
 
 def _place(d: Declaration, functor: Any, line: int) -> str:
-    file = Path(functor.function.__code__.co_filename).name
-    return f"{d.name}.{functor.name}, line {line} of {file}: "
+    return f"{d.name}.{functor.name}, line {line} of {functor.file}: "

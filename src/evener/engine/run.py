@@ -15,11 +15,14 @@ from evener.device import format_bytes, num_cores, num_threads
 from evener.device.cuda import require, why_not
 from evener.device.mapped_files import require_whole
 from evener.device.team import most_threads
+from evener.engine.checking import Checking
+from evener.engine.checking import asked_for as checking_asked_for
 from evener.engine.job import Job, set_up
 from evener.engine.lower import NotLoweredError
 from evener.engine.memory import estimate_memory, parse_limits, require_within
 from evener.engine.partitioners import parse_partitioner
 from evener.engine.preallocate import parse_preallocate
+from evener.engine.repeatable import threads_allowed
 from evener.engine.result import Result
 from evener.errors import DeviceError, EvenerError, MemoryBudgetError, did_you_mean
 from evener.graph.csr import Graph, require_graph
@@ -52,6 +55,8 @@ def run(
     memory_limit: Any = None,
     preallocate: Any = "auto",
     device_arrays: bool = False,
+    check: bool = False,
+    deterministic: bool = False,
     **parameters: Any,
 ) -> Result:
     """Run a program on a graph.
@@ -98,6 +103,14 @@ def run(
         needed, and grows it on demand; ``False``: it begins small. A number, or ``True`` for what
         the last run needed (at first 1): memory is taken once, and a run that needs more ends.
         The interpreter has nothing to take beforehand, and goes on.
+    check
+        Whether functors check themselves, on any device: indices out of range, divisions by 0,
+        whole numbers that overflow, values that are no number (NaN) or do not fit their field. A
+        run that met one raises `ProgramError` with the functor, the line and the vertex. It takes
+        some times as long. ``EVENER_CHECK=1`` does the same for every run.
+    deterministic
+        Whether the answer must be the same to the last bit in every run (docs/contracts.md). On
+        the CPU one thread runs a program whose updates race; GPUs and sets are refused for those.
     **parameters
         The parameters of the program and of its ``start``; vertices are given as labels.
 
@@ -110,11 +123,17 @@ def run(
     [0, 1, 2, 3]
     """
     require_graph(graph)
+    checking = None
+    if checking_asked_for(check) and hasattr(program, "declaration"):
+        checking = Checking(program, graph)
+        program = checking.program
     preallocation = parse_preallocate(preallocate)
     if direction not in DIRECTIONS:
         allowed = ", ".join(map(repr, DIRECTIONS))
         raise EvenerError(f"direction is {direction!r}; it must be one of {allowed}.")
     devices, why = choose_devices(device)
+    if deterministic and hasattr(program, "declaration"):
+        devices, why = _repeatable(program, device, devices, why)
     if len(devices) == 1 and not (isinstance(partition, str) and partition == "auto"):
         raise EvenerError(f"partition={partition!r} needs a device set, such as 'python+python'.")
     policy = policy_of(exchange)
@@ -130,7 +149,7 @@ def run(
         parse_partitioner(partition, len(devices))  # now, not after a long start
     names = [str(one) for one in devices]
     limits = parse_limits(memory_limit, names)
-    free = device == "auto" and schedule == "auto" and not device_arrays
+    free = device == "auto" and not deterministic and schedule == "auto" and not device_arrays
     if free and kinds == {"cuda"} and hasattr(program, "declaration"):
         larger = _place_larger(program, graph, parameters, memory_limit, limits[0], direction)
         if larger is not None:
@@ -162,6 +181,8 @@ def run(
             asked=device != "auto",
         )
     require_whole(graph._indptr, graph._indices, graph._weights)
+    if checking is not None:
+        checking.finish(job)
     if "bytes_sent" in job.stats:
         sent = format_bytes(job.stats["bytes_sent"])
         reasons.append(f"Exchange: {policy.name}, {sent} between the parts.")
@@ -173,6 +194,19 @@ def run(
         why = f"{'+'.join(names)} cannot run it"  # the reasons that follow say why not
     place = f"{job.declaration.name} ran on {job.stats['device']}: {why}."
     return Result._of(job, [place, *reasons])
+
+
+def _repeatable(
+    program: type[Program], given: str, devices: list[Device], why: str
+) -> tuple[list[Device], str]:
+    """Devices on which every run of a program gives the same answer."""
+    if given == "auto" and device_from_environment() is None:
+        devices, why = _runnable("cpu"), "deterministic=True"
+    named = "+".join(map(str, devices))
+    threads = threads_allowed(program, [one.kind for one in devices], named)
+    if threads is None or devices[0].number == threads:
+        return devices, why
+    return [Device("cpu", threads)], f"deterministic=True, and threads of {named} would race"
 
 
 def _place_larger(

@@ -16,6 +16,7 @@ from evener.device import atomic
 from evener.errors import ProgramError
 from evener.programs.fields import Field
 from evener.programs.functors import Functor
+from evener.programs.guards import GUARDS
 from evener.programs.kinds import Use
 
 VERTICES = ("src", "dst", "v")
@@ -127,6 +128,9 @@ class _Reader(ast.NodeVisitor):
             self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call, is_used: bool = True) -> None:
+        if any(self._called(node.func) is guard for guard in GUARDS):
+            self._touch_faults(node)
+            return
         operation = self._atomic(node.func)
         if operation is None:
             self.generic_visit(node)
@@ -226,13 +230,25 @@ class _Reader(ast.NodeVisitor):
     def _atomic(self, node: ast.expr) -> str | None:
         """The name of the atomic that an expression calls."""
         try:
-            called = _resolve(node, self.functor.function)
-        except (KeyError, AttributeError):
-            return None
-        try:
-            return OPERATIONS.get(called)
+            return OPERATIONS.get(self._called(node))
         except TypeError:  # not hashable, so none of ours
             return None
+
+    def _called(self, node: ast.expr) -> Any:
+        """What an expression calls; None where that cannot be told."""
+        try:
+            return _resolve(node, self.functor.function)
+        except (KeyError, AttributeError):
+            return None
+
+    def _touch_faults(self, node: ast.Call) -> None:
+        """A guard of a checked program notes faults, in any role: nothing reads them."""
+        field, at, _, *others = node.args
+        line = self.functor.line + node.lineno - 1
+        place = self.places[at.id]  # type: ignore[attr-defined]
+        self.found.add(Access(field.attr, place, "max", line, False))  # type: ignore[attr-defined]
+        for argument in others:
+            self.visit(argument)
 
     def _touch_weight(self, node: ast.Subscript, kind: str) -> None:
         index = node.slice

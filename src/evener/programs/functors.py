@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from evener.programs.mistakes import mistake
@@ -20,6 +21,8 @@ class Functor:
         functools.update_wrapper(self, function)
         self.function = function
         self.name = function.__name__
+        self.line = function.__code__.co_firstlineno  # where it begins in its file
+        self.file = Path(function.__code__.co_filename).name
 
     def __call__(self, *args: Any) -> Any:
         """Run the text as plain Python."""
@@ -29,11 +32,6 @@ class Functor:
     def parameters(self) -> tuple[str, ...]:
         """The names of the arguments."""
         return tuple(inspect.signature(self.function).parameters)
-
-    @property
-    def line(self) -> int:
-        """The line on which the functor begins in its file."""
-        return self.function.__code__.co_firstlineno
 
     def __repr__(self) -> str:
         return f"<functor {self.function.__qualname__}>"

@@ -19,7 +19,7 @@ from evener.programs.stages import Backwards, Reduce, Repeat, Stage, walk
 
 RUN_OPTIONS = (
     "device", "partition", "exchange", "direction", "schedule", "memory_limit", "preallocate",
-    "device_arrays",
+    "device_arrays", "check", "deterministic",
 )  # fmt: skip
 RESERVED = (
     "count", "index", "id", "graph", "stats", "trace", "top", "explain", "weight", "degree",
@@ -57,7 +57,8 @@ class Program:
     A body declares fields, parameters and scalars, functors, ``start`` and ``loop``; see the
     README for an example. ``start`` runs once on the host: it may assign fields
     (``self.depth[source] = 0``, ``self.rank[:] = 1``) and returns the first frontier, a sequence
-    of indices, or None for all vertices.
+    of indices, or None for all vertices. ``repeatable = True`` says that the answer is the same in
+    whatever order updates are made, as that of shortest distances is.
 
     Examples
     --------
@@ -78,6 +79,7 @@ class Program:
 
     declaration: ClassVar[Declaration]
     loop: ClassVar[Any] = ()
+    repeatable: ClassVar[Any] = False
 
     def __init_subclass__(cls, abstract: bool = False, **options: Any):
         super().__init_subclass__(**options)

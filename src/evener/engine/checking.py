@@ -1,0 +1,48 @@
+"""Runs of programs that check themselves (`evener.programs.checked`)."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from typing import Any
+
+import numpy as np
+
+from evener.engine.check_functors import texts_of
+from evener.engine.job import Job, field_dtype
+from evener.errors import ProgramError
+from evener.graph.csr import Graph
+from evener.programs.checked import FAULTS, checked, describe
+from evener.programs.program import Program
+
+# Checked forms of each program, by its functors and the dtypes of its fields.
+_made: weakref.WeakKeyDictionary[type, dict[Any, Any]] = weakref.WeakKeyDictionary()
+
+
+def asked_for(check: bool) -> bool:
+    """Whether a run is to check itself: its caller says so, or ``EVENER_CHECK``."""
+    return bool(check) or os.environ.get("EVENER_CHECK", "") not in ("", "0")
+
+
+class Checking:
+    """The checked form of a program, and what its runs found."""
+
+    def __init__(self, program: type[Program], graph: Graph):
+        d = program.declaration
+        dtypes = tuple(field_dtype(field.dtype, graph) for field in d.fields.values())
+        key = (texts_of(d), dtypes)
+        known = _made.setdefault(program, {})
+        if key not in known:
+            known.clear()  # a changed global has made another program of it
+            known[key] = checked(program, lambda field: field_dtype(field.dtype, graph))
+        self.program, self._places = known[key]
+        self._original = program
+
+    def finish(self, job: Job) -> None:
+        """Take the faults out of a job that has run; ProgramError if there are any."""
+        faults = np.asarray(job.fields.pop(FAULTS))
+        job.program = self._original
+        labels = job.graph.labels
+        said = describe(self._places, faults, lambda v: np.asarray(labels[v]).item())
+        if said is not None:
+            raise ProgramError(said)

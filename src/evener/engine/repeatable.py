@@ -1,0 +1,41 @@
+"""Runs whose answer is the same to the last bit every time: ``deterministic=True``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from evener.errors import DeviceError
+from evener.programs.program import Declaration
+from evener.programs.stages import Advance, Edges, Gather, Reduce, walk
+
+
+def threads_allowed(program: Any, kinds: Sequence[str], named: str) -> int | None:
+    """How many threads a repeatable run may have: 1, or None for as many as it likes.
+
+    DeviceError where threads, or devices, race for what a program writes and no number of them
+    settles it.
+    """
+    if getattr(program, "repeatable", False) is True or set(kinds) == {"python"}:
+        return None
+    d: Declaration = program.declaration
+    if list(kinds) == ["cpu"]:
+        return None if _is_orderless(d) else 1
+    raise DeviceError(
+        f"deterministic=True: {d.name} may differ from run to run on {named}; use device='cpu'."
+    )
+
+
+def _is_orderless(d: Declaration) -> bool:
+    """Whether no update of a program depends on which thread comes first, on one CPU.
+
+    A gather adds the edges of a vertex in their order. An advance lets threads race.
+    """
+    for stage in walk(d.loop):
+        if isinstance(stage, Advance | Edges):
+            return False
+        if isinstance(stage, Gather) and stage.asynchronous:
+            return False
+        if isinstance(stage, Reduce) and not stage.over_all and stage.op in ("sum", "any"):
+            return False
+    return True

@@ -1,0 +1,251 @@
+"""Programs that check themselves: the same text, with guards where something may go wrong.
+
+Guards (`evener.programs.guards`) stand at indices that are computed, at divisors, where whole
+numbers are added, subtracted, multiplied or shifted, and where values go into fields. They are
+part of the functors, so every device that runs programs runs checked ones. ``combine`` and
+``until`` know no vertex at which a fault could be noted, and have no guards.
+"""
+
+from __future__ import annotations
+
+import ast
+import types
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from evener.programs import guards
+from evener.programs.access import VERTICES, infer
+from evener.programs.fields import Field
+from evener.programs.functors import Functor
+from evener.programs.kinds import Use
+from evener.programs.program import Declaration, Program
+from evener.programs.stages import walk
+from evener.programs.texts import Rewriter, definition_of, source_of, with_text
+
+FAULTS = "evener_faults"  # the field that they are noted in
+_NAMES = {f"evener_guard_{guard.python.__name__}": guard for guard in guards.GUARDS}
+_UNGUARDED = ("combine", "until")  # roles
+_ARITHMETIC = {ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.LShift: "shift"}
+_DIVISION = {ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%"}
+_MOST_PLACES = 1 << 18
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where in a program a guard stands, and what it noted if it noted something."""
+
+    functor: str
+    line: int
+    what: str
+    along_edge: bool
+
+
+def checked(
+    program: type[Program], dtype_of: Callable[[Field], np.dtype]
+) -> tuple[type[Program], list[Place]]:
+    """A program with guards, and their places; faults are in the field `FAULTS` after a run.
+
+    ``dtype_of`` tells the dtypes of fields on the graph.
+    """
+    d = program.declaration
+    places: list[Place] = []
+    functors = dict(d.functors)
+    for name, use in _uses(d).items():
+        if use.role not in _UNGUARDED:
+            functors[name] = _Guarding(d, functors[name], use, dtype_of, places).made()
+    fields = {**d.fields, FAULTS: _faults_field()}
+    made = replace(d, fields=fields, functors=functors, accesses={})
+    singles = {*d.params, *d.scalars}
+    for stage in walk(d.loop):
+        for use in stage.uses():
+            found = infer(d.name, functors[use.name], use, fields, singles)
+            made.accesses[use.name, use.role] = found
+    derived: Any = types.new_class(program.__name__, (program,), {"abstract": True})
+    derived.declaration = made
+    return derived, places
+
+
+def _faults_field() -> Field:
+    field = Field(np.int64, fill=0, merge="max")
+    field.name = FAULTS
+    return field
+
+
+def _uses(d: Declaration) -> dict[str, Use]:
+    return {use.name: use for stage in walk(d.loop) for use in stage.uses()}
+
+
+def describe(places: list[Place], faults: np.ndarray, label: Callable[[int], Any]) -> str | None:
+    """A sentence about the faults of a run, None if there were none."""
+    at = np.flatnonzero(faults)
+    if not len(at):
+        return None
+    # The greatest number is the first place in the text.
+    v = int(at[np.argmax(faults[at] >> guards.OTHER_BITS)])
+    number, other = divmod(int(faults[v]), 1 << guards.OTHER_BITS)
+    place = places[_MOST_PLACES - number - 1]
+    where = f"vertex {label(v)!r}"
+    if place.along_edge:
+        where = f"the edge from {label(other)!r} to {label(v)!r}"
+    more = f" (and something at {len(at) - 1:,} more vertices)" if len(at) > 1 else ""
+    return f"{place.functor}, line {place.line}: {place.what} at {where}{more}."
+
+
+class _Guarding(Rewriter):
+    """Writes guards into one functor."""
+
+    def __init__(
+        self, d: Declaration, functor: Functor, use: Use,
+        dtype_of: Callable[[Field], np.dtype], places: list[Place],
+    ):  # fmt: skip
+        super().__init__(source_of(functor))
+        self.d, self.functor, self.use, self.dtype_of = d, functor, use, dtype_of
+        self.places = places
+        named = {place: name for name, place in zip(functor.parameters, use.arguments, strict=True)}
+        self.state = named["s"]
+        at = next(place for place in ("dst", "v", "src") if place in named)
+        self.at, self.other = named[at], named.get("src", named[at])
+        self.along_edge = "src" in named and "dst" in named
+        self.vertices = {named[place] for place in VERTICES if place in named}
+
+    def made(self) -> Functor:
+        """The functor with its guards."""
+        definition = definition_of(self.source.decode())
+        for node in ast.walk(definition):
+            if isinstance(node, ast.Assign) and getattr(node.value, "id", None) in self.vertices:
+                self.vertices |= {one.id for one in node.targets if isinstance(one, ast.Name)}
+        before, at, pieces = len(self.places), 0, []
+        for statement in definition.body:
+            first, last = self._span(statement)
+            pieces += [self.source[at:first].decode(), self.text(statement)]
+            at = last
+        if len(self.places) == before:
+            return self.functor
+        text = "".join([*pieces, self.source[at:].decode()])
+        return with_text(self.functor, text, _NAMES)
+
+    def guard(self, name: str, node: Any, what: str, *arguments: str) -> str:
+        """A call of a guard."""
+        line = self.functor.line + node.lineno - 1
+        place = f"{self.d.name}.{self.functor.name}"
+        self.places.append(Place(place, line, what, self.along_edge))
+        number = f"{_MOST_PLACES - len(self.places)}"  # the first are the greatest
+        given = (
+            f"{self.state}.{FAULTS}", self.at, number, f"{self.state}.id[{self.other}]", *arguments,
+        )  # fmt: skip
+        return f"evener_guard_{name}({', '.join(given)})"
+
+    # ---- what changes ---------------------------------------------------------------------
+
+    def changed(self, node: ast.AST) -> str | None:
+        """The text of a node with its guard."""
+        method = getattr(self, f"_{type(node).__name__}", None)
+        return None if method is None else method(node)
+
+    def _BinOp(self, node: ast.BinOp) -> str | None:
+        if isinstance(node.left, ast.Constant) and isinstance(node.right, ast.Constant):
+            return None
+        return self._operation(node, node.op, self.text(node.left), node.right)
+
+    def _operation(self, node: Any, op: ast.operator, left: str, right: ast.expr) -> str | None:
+        """A guarded operation; None where it needs no guard."""
+        name = _ARITHMETIC.get(type(op))
+        if name is not None:
+            return self.guard(
+                name, node, "a number overflows", f"({left})", f"({self.text(right)})"
+            )
+        sign = _DIVISION.get(type(op))
+        if sign is None or (isinstance(right, ast.Constant) and right.value):
+            return None
+        by = self.guard("divisor", node, "a division by 0", f"({self.text(right)})")
+        return f"(({left}) {sign} {by})"
+
+    def _Subscript(self, node: ast.Subscript) -> str | None:
+        field = self._field(node.value)
+        if field is not None:
+            return f"{self.text(node.value)}[{self._index(field, node.slice)}]"
+        length = self._length(node)
+        if length is None:
+            return None
+        what = f"{ast.unparse(node.value)} is indexed out of range"
+        inside = self.guard("index", node, what, f"({self.text(node.slice)})", length)
+        return f"{self.text(node.value)}[{inside}]"
+
+    def _Call(self, node: ast.Call) -> str | None:
+        field = self._field(node.args[0]) if node.args else None
+        if field is None or len(node.args) < 3:
+            return None
+        values = [self._stored(field, value) for value in node.args[2:]]
+        index = self._index(field, node.args[1])
+        given = ", ".join([self.text(node.args[0]), index, *values])
+        return f"{self.text(node.func)}({given})"
+
+    def _Assign(self, node: ast.Assign) -> str | None:
+        target = node.targets[0]
+        field = self._field(target.value) if isinstance(target, ast.Subscript) else None
+        if field is None or len(node.targets) > 1:
+            return None
+        return f"{self.text(target)} = {self._stored(field, node.value)}"
+
+    def _AugAssign(self, node: ast.AugAssign) -> str | None:
+        target = self.text(node.target)
+        found = self._operation(node, node.op, target, node.value)
+        if found is None:
+            return None
+        target_value = getattr(node.target, "value", None)
+        field = self._field(target_value) if isinstance(node.target, ast.Subscript) else None
+        return f"{target} = {found if field is None else self._fitting(field, node, found)}"
+
+    def _Return(self, node: ast.Return) -> str | None:
+        if self.use.role not in ("gather", "reduce") or node.value is None:
+            return None
+        what = "returns a value that is no number (NaN)"
+        return f"return {self.guard('number', node, what, f'({self.text(node.value)})')}"
+
+    # ---- their parts ----------------------------------------------------------------------
+
+    def _field(self, node: Any) -> str | None:
+        """The field that an expression names."""
+        if (
+            isinstance(node, ast.Attribute)
+            and isinstance(node.value, ast.Name)
+            and node.value.id == self.state
+            and node.attr in self.d.fields
+        ):
+            return node.attr
+        return None
+
+    def _index(self, field: str, node: ast.expr) -> str:
+        if isinstance(node, ast.Name) and node.id in self.vertices:
+            return node.id
+        what = f"s.{field} is indexed out of range"
+        return self.guard("index", node, what, f"({self.text(node)})", f"{self.state}.num_vertices")
+
+    def _length(self, node: ast.Subscript) -> str | None:
+        """The length of a global array or tuple that is indexed by something computed."""
+        if not isinstance(node.value, ast.Name) or isinstance(node.slice, ast.Constant | ast.Slice):
+            return None
+        value: Any = self.functor.function.__globals__.get(node.value.id)
+        flat = isinstance(value, np.ndarray) and value.ndim == 1
+        return str(len(value)) if flat or isinstance(value, tuple) else None
+
+    def _stored(self, field: str, node: ast.expr) -> str:
+        """A value on its way into a field."""
+        return self._fitting(field, node, f"({self.text(node)})")
+
+    def _fitting(self, field: str, node: Any, text: str) -> str:
+        dtype = self.dtype_of(self.d.fields[field])
+        if dtype.kind == "b":
+            return text
+        if dtype.kind in "iu":
+            limits = np.iinfo(dtype)
+            what = f"a value that does not fit {dtype} goes into {field}"
+            return self.guard("whole", node, what, text, str(limits.min), str(limits.max))
+        what = f"a value that is no number (NaN) goes into {field}"
+        if dtype.itemsize == 8:
+            return self.guard("number", node, what, text)
+        what = f"a value that is no number (NaN), or too large for {dtype}, goes into {field}"
+        return self.guard("single", node, what, text, repr(float(np.finfo(dtype).max)))

@@ -1,0 +1,123 @@
+"""Operations of functors that note what went wrong: what a checked program calls.
+
+Each notes a fault in a field of the program, at a vertex that its device owns: the number of the
+place in the text, and the other end of the edge. A later fault at the same vertex does not hide an
+earlier one in the text, since places are numbered from the last to the first. The run goes on with
+some value that is safe to use, and its end tells the faults.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from evener.device import atomic
+from evener.device.compile import Compiled
+
+OTHER_BITS = 44  # of a fault: the index of the other end; the place in the text is above them
+
+_WRAPPED = 4e18  # a whole number that wraps round is off by 2**64
+_ROUNDED = 1e-6  # and a float of 32 bits by less than this share
+
+
+class Guard(Compiled):
+    """A compiled function that plain Python runs as plain Python, for the interpreted device."""
+
+    def __call__(self, *args: Any) -> Any:
+        """Run the text."""
+        return self.python(*args)
+
+
+def _guard(function: Callable[..., Any]) -> Guard:
+    return Guard(function, _nrt=False)
+
+
+@_guard
+def note(faults, at, place, other):
+    """Note a fault."""
+    atomic.max(faults, at, (np.int64(place) << np.int64(44)) + np.int64(other))
+    return 0
+
+
+@_guard
+def index(faults, at, place, other, value, length):
+    """An index that must be inside."""
+    if value < 0 or value >= length:
+        note(faults, at, place, other)
+        return value - value
+    return value
+
+
+@_guard
+def divisor(faults, at, place, other, value):
+    """A number to divide by."""
+    if value == 0:
+        note(faults, at, place, other)
+        return value + 1
+    return value
+
+
+@_guard
+def number(faults, at, place, other, value):
+    """A value that must be a number."""
+    if value != value:
+        note(faults, at, place, other)
+    return value
+
+
+@_guard
+def whole(faults, at, place, other, value, low, high):
+    """A value that goes into a whole number with these limits."""
+    if not (value >= low and value <= high):
+        note(faults, at, place, other)
+        return value - value
+    return value
+
+
+@_guard
+def single(faults, at, place, other, value, high):
+    """A value that goes into a float of 32 bits: not too large, though it may be infinite."""
+    if value != value or (abs(value) > high and value * 0 == 0):
+        note(faults, at, place, other)
+    return value
+
+
+@_guard
+def add(faults, at, place, other, a, b):
+    """A sum that must not overflow."""
+    found, wanted = a + b, 1.0 * a + b
+    if a * 0 == 0 and b * 0 == 0 and not abs(wanted - found) <= _WRAPPED + _ROUNDED * abs(wanted):
+        note(faults, at, place, other)
+    return found
+
+
+@_guard
+def subtract(faults, at, place, other, a, b):
+    """A difference that must not overflow."""
+    found, wanted = a - b, 1.0 * a - b
+    if a * 0 == 0 and b * 0 == 0 and not abs(wanted - found) <= _WRAPPED + _ROUNDED * abs(wanted):
+        note(faults, at, place, other)
+    return found
+
+
+@_guard
+def multiply(faults, at, place, other, a, b):
+    """A product that must not overflow."""
+    found, wanted = a * b, 1.0 * a * b
+    if a * 0 == 0 and b * 0 == 0 and not abs(wanted - found) <= _WRAPPED + _ROUNDED * abs(wanted):
+        note(faults, at, place, other)
+    return found
+
+
+@_guard
+def shift(faults, at, place, other, a, b):
+    """A whole number shifted to the left, which must not overflow."""
+    found = a << b
+    if b < 0 or b > 63 or abs(a * 2.0**b - found) > _WRAPPED:
+        note(faults, at, place, other)
+    return found
+
+
+GUARDS = (index, divisor, number, whole, single, add, subtract, multiply, shift)
