@@ -15,7 +15,7 @@ from evener.errors import EvenerError, GraphError, ProgramError, did_you_mean
 from evener.graph.csr import Graph
 from evener.graph.generate.common import whole
 from evener.graph.labels import label_column
-from evener.programs.fields import VERTEX, Field
+from evener.programs.fields import HIDDEN, VERTEX, Field
 from evener.programs.program import Declaration
 
 if TYPE_CHECKING:
@@ -85,17 +85,19 @@ class Result:
     def _of(cls, job: Job, reasons: list[str]) -> Result:
         """The result of a job that ran."""
         d = job.declaration
+        shown = {name: field for name, field in d.fields.items() if not name.startswith(HIDDEN)}
         fields = {
-            name: array if d.fields[name].missing is None else Export(d.fields[name], array)
+            name: array if shown[name].missing is None else Export(shown[name], array)
             for name, array in job.fields.items()
+            if name in shown
         }
-        vertices = {name for name, field in d.fields.items() if field.dtype is VERTEX}
+        vertices = {name for name, field in shown.items() if field.dtype is VERTEX}
         untouched = {
             name: field.initial(job.fields[name].dtype) if field.missing is None else field.missing
-            for name, field in d.fields.items()
+            for name, field in shown.items()
         }
-        reach = [name for name, field in d.fields.items() if field.missing is not None]
-        reach += d.fields  # one that names a value for what is missing, else the first
+        reach = [name for name, field in shown.items() if field.missing is not None]
+        reach += shown  # one that names a value for what is missing, else the first
         trace = Trace(d.name, str(job.stats.get("device", "?")), job.make_trace or job.trace)
         result = cls(
             d.name, job.graph, fields, holds_vertices=vertices, stats=job.stats, trace=trace,

@@ -18,14 +18,14 @@ import numpy as np
 
 from evener.programs import guards
 from evener.programs.access import VERTICES, infer
-from evener.programs.fields import Field
+from evener.programs.fields import HIDDEN, Field
 from evener.programs.functors import Functor
 from evener.programs.kinds import Use
 from evener.programs.program import Declaration, Program
 from evener.programs.stages import walk
 from evener.programs.texts import Rewriter, definition_of, source_of, with_text
 
-FAULTS = "evener_faults"  # the field that they are noted in
+FAULTS = f"{HIDDEN}faults"  # the field that they are noted in
 _NAMES = {f"evener_guard_{guard.python.__name__}": guard for guard in guards.GUARDS}
 _UNGUARDED = ("combine", "until")  # roles
 _ARITHMETIC = {ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.LShift: "shift"}
@@ -117,14 +117,9 @@ class _Guarding(Rewriter):
         for node in ast.walk(definition):
             if isinstance(node, ast.Assign) and getattr(node.value, "id", None) in self.vertices:
                 self.vertices |= {one.id for one in node.targets if isinstance(one, ast.Name)}
-        before, at, pieces = len(self.places), 0, []
-        for statement in definition.body:
-            first, last = self._span(statement)
-            pieces += [self.source[at:first].decode(), self.text(statement)]
-            at = last
+        before, text = len(self.places), self.whole(definition)
         if len(self.places) == before:
             return self.functor
-        text = "".join([*pieces, self.source[at:].decode()])
         return with_text(self.functor, text, _NAMES)
 
     def guard(self, name: str, node: Any, what: str, *arguments: str) -> str:

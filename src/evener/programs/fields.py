@@ -9,6 +9,7 @@ import numpy as np
 from evener.programs.mistakes import mistake
 
 MERGES = ("min", "max", "sum", "any")
+HIDDEN = "evener_"  # fields and functors that programs are given: no result shows them
 
 
 class _Kind:

@@ -12,7 +12,8 @@ from typing import Any, ClassVar
 
 from evener.errors import ProgramError
 from evener.programs.access import Accesses, infer
-from evener.programs.fields import VERTEX, Field, Param, Scalar, Vertex
+from evener.programs.before import with_copies
+from evener.programs.fields import HIDDEN, VERTEX, Field, Param, Scalar, Vertex
 from evener.programs.flow import resolve
 from evener.programs.functors import Functor
 from evener.programs.stages import Backwards, Reduce, Repeat, Stage, walk
@@ -23,7 +24,7 @@ RUN_OPTIONS = (
 )  # fmt: skip
 RESERVED = (
     "count", "index", "id", "graph", "stats", "trace", "top", "explain", "weight", "degree",
-    "superstep", "num_vertices", "changed", "path_to", *RUN_OPTIONS,
+    "superstep", "num_vertices", "changed", "before", "path_to", *RUN_OPTIONS,
 )  # fmt: skip
 
 
@@ -113,7 +114,8 @@ def _declare(cls: type[Program]) -> Declaration:
     )  # fmt: skip
     _check_names(declaration)
     _check_loop(declaration)
-    declaration = replace(declaration, loop=resolve(declaration.name, loop))
+    declaration = with_copies(declaration)
+    declaration = replace(declaration, loop=resolve(declaration.name, declaration.loop))
     _infer_accesses(declaration)
     return declaration
 
@@ -127,7 +129,7 @@ def _is_vertex(annotation: Any) -> bool:
 
 def _check_names(d: Declaration) -> None:
     for name in [*d.fields, *d.params, *d.scalars, *d.start_parameters]:
-        if name in RESERVED or name.startswith(("to_", "_")):
+        if name in RESERVED or name.startswith(("to_", "_", HIDDEN)):
             raise ProgramError(f"{d.name}.{name}: that name is reserved; choose another.")
     for name in d.start_parameters.keys() & (d.fields.keys() | d.scalars.keys()):
         raise ProgramError(f"{d.name}.{name} is both declared and an argument of start.")

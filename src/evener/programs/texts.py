@@ -54,6 +54,15 @@ class Rewriter:
         lost = self.source[first:last].count(b"\n") - new.count("\n")
         return new if lost <= 0 else f"({new}{' ' + chr(10) * lost})"
 
+    def whole(self, definition: ast.FunctionDef) -> str:
+        """The text of a function, with all that changes in its body."""
+        at, pieces = 0, []
+        for statement in definition.body:
+            first, last = self._span(statement)
+            pieces += [self.source[at:first].decode(), self.text(statement)]
+            at = last
+        return "".join([*pieces, self.source[at:].decode()])
+
     def inside(self, node: Any) -> str:
         """The text of a node as it is, but for the nodes in it."""
         at, last = self._span(node)
@@ -79,6 +88,15 @@ def _placed_children(node: ast.AST) -> list[Any]:
             continue
         found += [child] if hasattr(child, "lineno") else _placed_children(child)
     return found
+
+
+def functor_of(text: str) -> Functor:
+    """A functor of a text that was made up."""
+    file = f"<evener functor {hash(text) & 0xFFFFFFFF:08x}>"
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    scope: dict[str, Any] = {"__name__": __name__}
+    exec(compile(text, file, "exec"), scope)
+    return Functor(scope[definition_of(text).name])
 
 
 def with_text(functor: Functor, text: str, names: dict[str, Any] | None = None) -> Functor:
