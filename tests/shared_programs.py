@@ -25,7 +25,7 @@ from evener.programs.stages import (
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 NAMES = [
-    "widest_path", "k_core", "k_hop", "personalised_heat", "path_counting",
+    "widest_path", "k_core", "k_hop", "few_stops", "personalised_heat", "path_counting",
     "gather_apply_scatter", "vertex_centric",
 ]  # fmt: skip
 

@@ -6,34 +6,18 @@ from evener.stages import advance, backwards, compute, gather, nearest, repeat
 
 import evener as ev
 from evener.errors import ProgramError
+from shared_programs import module
 
+FewStops = module("few_stops").FewStops
 DEVICES = ("python", "cpu:1", "cpu", "python+python", "cpu+cpu", "cpu:1+python")
 
 
-class WithinHops(ev.Program):
-    """The widest path of at most so many hops: each superstep adds one hop, and no more."""
-
-    width = ev.Field("float64", fill=0.0, merge="max")
-    hops = ev.Param("int64", 2)
-
-    @ev.functor
-    def widen(src, dst, edge, s):
-        offer = min(s.before.width[src], s.weight[edge])
-        return ev.atomic.max(s.width, dst, offer) < offer
-
-    def start(self, source: ev.Vertex):
-        self.width[source] = np.inf
-        return [source]
-
-    loop = repeat(advance(widen), max_supersteps=hops)
-
-
-def widest_within(graph, source, hops):
+def widest_within(graph, source, stops):
     """The same by plain rounds over all arcs."""
     width = np.zeros(graph.num_vertices)
     width[source] = np.inf
     src = np.repeat(np.arange(graph.num_vertices), graph.degrees)
-    for _ in range(hops):
+    for _ in range(stops):
         before = width.copy()
         np.maximum.at(width, graph.indices, np.minimum(before[src], graph.weights))
     return width
@@ -41,15 +25,15 @@ def widest_within(graph, source, hops):
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("direction", ["push", "pull"])
-def test_paths_of_few_hops(device, direction):
+def test_paths_of_few_stops(device, direction):
     for directed in (False, True):
         graph = ev.generate.rmat(6, 5, weights=(1, 99), seed=2, directed=directed)
         source = int(np.argmax(graph.degrees))
-        for hops in (1, 2, 3, 50):
+        for stops in (1, 2, 3, 50):
             found = ev.run(
-                WithinHops, graph, source=source, hops=hops, device=device, direction=direction
+                FewStops, graph, source=source, stops=stops, device=device, direction=direction
             )
-            assert found.width.tolist() == widest_within(graph, source, hops).tolist()
+            assert found.width.tolist() == widest_within(graph, source, stops).tolist()
     assert list(found.to_numpy()) == ["width"]
 
 
@@ -173,14 +157,14 @@ def test_what_is_refused():
 
 
 def test_checked_and_subclassed():
-    class Wider(WithinHops):
+    class Wider(FewStops):
         @ev.functor
         def widen(src, dst, edge, s):
-            offer = min(s.before.width[src], 2 * s.weight[edge])
+            offer = min(s.before.width[src], 2.0 * s.weight[edge])
             return ev.atomic.max(s.width, dst, offer) < offer
 
     graph = ev.generate.path(5, weights=(1, 9), seed=1)
-    plain = ev.run(WithinHops, graph, source=0, device="cpu", check=True)
-    wider = ev.run(Wider, graph, source=0, device="cpu")
+    plain = ev.run(FewStops, graph, source=0, stops=2, device="cpu", check=True)
+    wider = ev.run(Wider, graph, source=0, stops=2, device="cpu")
     assert np.array_equal(plain.width, widest_within(graph, 0, 2))
     assert wider.width[1:3].tolist() == (2 * plain.width[1:3]).tolist()

@@ -35,11 +35,12 @@ from evener.algorithms.sssp import (
 from evener.algorithms.sswp import SSWP
 from evener.device import cuda as device
 from evener.engine import gpu, gpu_parts
-from evener.engine.job import set_up
+from evener.engine.job import field_dtype, set_up
 from evener.engine.partitioners import partition
 from evener.operators.policies import policy_of
 from evener.operators.schedules import SCHEDULES
 from evener.programs import Program
+from evener.programs.checked import checked
 from shared_programs import Around, Functions, Spread, parameters_for, programs
 from test_native import Everything
 from test_native_loops import Bounded, EdgesThroughout, Gathered, Nested, OverEdges
@@ -113,6 +114,14 @@ def test_every_program(program):
     text = ptx(program)
     assert "barrier" in text or "bar.sync" in text
     assert "\n\tcall" not in text, "something was not inlined"
+
+
+@pytest.mark.parametrize("program", QUICK, ids=lambda p: p.__name__)
+def test_checked_programs(program):
+    graph, parameters = CASES[program]
+    derived, places = checked(program, lambda field: field_dtype(field.dtype, graph))
+    assert places
+    gpu.ptx_of(set_up(derived, graph, parameters, lazy=True), "auto", "auto", (9, 0))
 
 
 def test_functions_of_numpy():

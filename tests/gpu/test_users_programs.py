@@ -23,6 +23,7 @@ from shared_programs import (
     parameters_for,
     programs,
 )
+from test_checked import assert_both_ends_told, assert_told
 from test_native import Everything
 from test_native_loops import Bounded, Nested, OverEdges
 
@@ -37,6 +38,16 @@ def test_examples(name, capsys):
     want = capsys.readouterr().out.replace("cpu", "")
     example.main("cuda")
     assert capsys.readouterr().out.replace("cuda", "") == want
+
+
+@pytest.mark.parametrize("device", ["cuda", "cuda+cuda", "cpu:2+cuda"])
+def test_checks(device):
+    assert_told(device)
+    assert_both_ends_told(device)
+    graph = ev.generate.rmat(7, 8, weights=(1, 9), seed=3, directed=True)
+    for call in (lambda **o: ev.sssp(graph, 1, **o).distance, lambda **o: ev.pagerank(graph, **o).rank,
+                 lambda **o: ev.connected_components(graph, **o).component):  # fmt: skip
+        np.testing.assert_allclose(call(device=device, check=True), call(device="cpu"))
 
 
 @pytest.mark.parametrize("program", list(programs()), ids=lambda p: p.__name__)
