@@ -1,4 +1,4 @@
-"""Everything in README runs, and says what README says that it says."""
+"""Everything in README and the tutorial runs, and says what they say that it says."""
 
 import ast
 import contextlib
@@ -18,11 +18,9 @@ BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LONG = {"warm", "plan"}  # compile all algorithms, or measure
 
 
-def blocks():
+def blocks(page="README.md"):
     """The blocks of code: what language, and the text."""
-    found = BLOCK.findall((ROOT / "README.md").read_text(encoding="utf-8"))
-    assert {language for language, _ in found} == {"python", ""}
-    return found
+    return BLOCK.findall((ROOT / page).read_text(encoding="utf-8"))
 
 
 @pytest.fixture
@@ -45,9 +43,21 @@ def shown_after(statement, lines):
 
 
 def test_python(here):
-    names = {"__name__": "readme"}
+    assert {language for language, _ in blocks()} == {"python", ""}
+    assert run_python(here, "README.md") >= 4
+    assert (here / "hops.csv").read_text().startswith("vertex,depth,parent\n")
+
+
+def test_tutorial(here, capsys):
+    assert run_python(here, "docs/tutorial.md") == 2
+    assert capsys.readouterr().out == "a division by 0 at vertex 'e'.\n"
+
+
+def run_python(here, page):
+    """Run the blocks of a page; returns how many values were shown, and were those."""
+    names = {"__name__": "page"}
     checked = 0
-    for language, text in blocks():
+    for language, text in blocks(page):
         if language != "python":
             continue
         path = here / f"block_{checked}.py"  # a program's functors are read from their file
@@ -62,8 +72,7 @@ def test_python(here):
                     checked += 1
             else:
                 exec(compile(ast.Module([statement], []), str(path), "exec"), names)
-    assert checked >= 4
-    assert (here / "hops.csv").read_text().startswith("vertex,depth,parent\n")
+    return checked
 
 
 def commands():

@@ -15,6 +15,14 @@ How frontiers travel
   ``f(src, dst, edge, s)``, an `advance` goes over the out-edges of the set of their ``dst``, and
   the other stages cannot take it.
 
+When writes are seen
+--------------------
+At once, on every device, by other calls of the same superstep too: a value may travel over several
+edges in one superstep, and how many depends on the order of the calls. Programs whose values only
+improve (shortest, widest, smallest) end with the same answer. A limit by ``max_supersteps``, say,
+makes the order matter: then read ``s.before.f[v]``, the field as it was when the superstep began.
+Its copy costs a pass over all vertices in each superstep.
+
 ``s.superstep`` and ``s.changed`` are those of the innermost repeat; when it ends, those of the
 repeat around it are back.
 """
@@ -59,6 +67,9 @@ def advance(
     The new frontier is the set of ``dst`` for which some call returned True, or of the edges with
     ``emit="edges"`` (these are always pushed). ``where(dst, s)`` only saves work: it may turn from
     true to false within a superstep and never back.
+
+    What a call writes, later calls of the same superstep see: after k supersteps a value may have
+    come over more than k edges. ``s.before.f[src]`` is the field as it was when that began.
 
     Examples
     --------
