@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from evener.device import atomic, serial, warp
-from evener.device.cache import names_read
 from evener.device.compile import Compiled
+from evener.device.keys import names_read
 from evener.engine import gpu
 from evener.engine.gpu_memory import HostMemory, fill_fields, in_users_order
 from evener.engine.job import set_up

@@ -17,7 +17,7 @@ from evener.cli import main
 from evener.cli.options import options_of_function, read_labels
 from evener.cli.targets import Target
 from evener.cli.warm import _warm, example_graphs
-from evener.device.cache import cache_folder
+from evener.device.kept_files import cache_folder
 from evener.engine.partitioners import PARTITIONERS
 from evener.engine.result import Result
 from evener.engine.run import DIRECTIONS

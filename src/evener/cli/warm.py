@@ -55,7 +55,7 @@ def add_command(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Compile and print a row for each algorithm and device."""
-    from evener.device.cache import cache_folder
+    from evener.device.kept_files import cache_folder
 
     targets = [find_target(name) for name in arguments.algorithms or algorithms.__all__]
     loads = not arguments.algorithms

@@ -8,7 +8,7 @@ notebook, and is found again whenever the same code meets the same types on the 
 from __future__ import annotations
 
 import functools
-import threading
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +17,19 @@ import numpy as np
 from evener.device import interrupts
 from evener.device.states import Identity
 
-_lock = threading.RLock()
+
+def compiler_lock() -> Any:
+    """Numba's own lock, which it holds while it compiles: the only one around its compiler.
+
+    A second one would be taken inside it by one thread, since compiling makes dispatchers, and
+    around it by another, since making them compiles.
+    """
+    from numba.core.compiler_lock import global_compiler_lock
+
+    return global_compiler_lock
+
+
+_inners: weakref.WeakSet[Compiled] = weakref.WeakSet()  # functions that are parts of others
 
 
 class Compiled:
@@ -45,12 +57,19 @@ class Compiled:
     @property
     def inner(self) -> Any:
         """The one that other compiled code calls (`evener.device.cpu_inner`)."""
+        _inners.add(self)
         return self._dispatcher("_inner", _make_inner)
+
+    def forget_functions(self) -> None:
+        """Let go of what was compiled for functions as arguments, once it is in a kernel."""
+        inner = self.__dict__.get("_inner")
+        if inner is not None and any("Dispatcher(" in str(one) for one in inner.overloads):
+            del self.__dict__["_inner"]
 
     def _dispatcher(self, name: str, make: Callable[..., Any]) -> Any:
         found = self.__dict__.get(name)
         if found is None:
-            with _lock:
+            with compiler_lock():
                 found = self.__dict__.get(name)
                 if found is None:
                     found = self.__dict__[name] = make(self.python, self.options)
@@ -179,6 +198,16 @@ def _quickly(compile_for: Callable[..., Any], context: Any) -> Callable[..., Any
             return compile_for(signature)
 
     return compile_quickly
+
+
+def forget_functions() -> None:
+    """Let go of operators that were compiled for the functors of a kernel: they are in it now.
+
+    An operator lives as long as the process, and would keep what was made of it for every program.
+    """
+    with compiler_lock():
+        for function in list(_inners):
+            function.forget_functions()
 
 
 def load_compiler() -> None:

@@ -19,10 +19,10 @@ import importlib.util
 import os
 import re
 import sys
-import threading
 import time
 import types
 import warnings
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -32,8 +32,9 @@ import numpy as np
 
 from evener import progress
 from evener.device import interrupts, serial
-from evener.device.cache import fingerprint, load_bytes, names_read, save_bytes
-from evener.device.compile import Compiled
+from evener.device.compile import Compiled, compiler_lock
+from evener.device.kept_files import load_bytes, save_bytes
+from evener.device.keys import fingerprint, is_lasting, names_read
 from evener.device.probe import why_no_cuda
 from evener.device.random import rounded_product
 from evener.device.typing_memory import remembering, without_garbage_collection
@@ -59,8 +60,7 @@ _COMPILER = (
 
 _worked: list[bool] = []  # filled once a kernel was loaded: the question need not be asked again
 _was_forked: list[bool] = []  # filled in the child of a process that had loaded one
-_lock = threading.RLock()
-_translated: dict[int, tuple[Any, Any]] = {}  # by id; the original is kept alive beside it
+_translated: weakref.WeakKeyDictionary[Compiled, Any] = weakref.WeakKeyDictionary()
 
 
 class CompileError(DeviceError):
@@ -187,7 +187,7 @@ def compile_ptx(
 
     So many blocks must fit on a multiprocessor: that bounds the registers of a thread.
     """
-    with _lock, without_garbage_collection():
+    with compiler_lock(), without_garbage_collection():
         with interrupts.held_back():  # what it interrupts there is never loaded
             compiler = _import_compiler()
             compiler.typing_context.refresh()
@@ -270,12 +270,12 @@ def _translate(value: Any) -> Any:
         return _import_compiler().intrinsics.rounded_product
     if not isinstance(value, Compiled):
         return value
-    found = _translated.get(id(value))
+    found = _translated.get(value)
     if found is None:
         made = _import_compiler().jit(_with_translated_globals(value.python))
         made.compile_device = _without_literals(made.compile_device)
-        found = _translated[id(value)] = (value, made)
-    return found[1]
+        found = _translated[value] = made
+    return found
 
 
 def _without_literals(compile_device: Callable[..., Any]) -> Callable[..., Any]:
@@ -324,12 +324,14 @@ class GridKernel:
         capability = (int(major), int(minor))
         key = repr((fingerprint(function), described, capability, blocks_each, _versions()))
         name = f"kernel-{hashlib.sha256(key.encode()).hexdigest()[:32]}.cubin"
-        image = load_bytes(name)
+        lasts = is_lasting(fingerprint(function))
+        image = load_bytes(name) if lasts else None
         self.was_cached = image is not None
         if image is None:
             with progress.task("compiling for the GPU"), interrupts.kept():
                 image = _link(compile_ptx(function, described, capability, blocks_each))
-            save_bytes(name, image)
+            if lasts:
+                save_bytes(name, image)
         entry, _, code = image.partition(b"\n")
         self._module = library().cuda.function.Module()
         self._module.load(code)

@@ -7,8 +7,8 @@ import functools
 import re
 from typing import Any
 
-from evener.device.cache import names_read
 from evener.device.compile import Compiled
+from evener.device.keys import names_read
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _PLACE = re.compile(r'(?:File "[^"]*", line |at \S+ \()(\d+)')

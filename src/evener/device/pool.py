@@ -8,13 +8,15 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
+from evener.device.locks import OwnLock
+
 
 class Pool:
     """Threads of one process, started when there is work for them."""
 
     def __init__(self, most: int):
         self.most = most
-        self._lock = threading.Lock()
+        self._lock = OwnLock()
         self._waiting: queue.SimpleQueue[tuple[Any, ...]] = queue.SimpleQueue()
         self._started = self._free = 0
 

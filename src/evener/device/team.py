@@ -24,6 +24,7 @@ from evener import progress
 from evener.device import atomic, crew, interrupts
 from evener.device.compile import Compiled
 from evener.device.limits import num_cores
+from evener.device.locks import OwnLock
 from evener.device.mapped_files import require_whole
 from evener.device.pool import Pool
 from evener.device.sync import CANCEL, abort, told
@@ -34,7 +35,7 @@ _GRACE_SECONDS = 1.0  # that threads have to stop in, after which they are left 
 _PAST_THE_END = np.int64(1) << np.int64(62)
 
 _team: Pool | None = None
-_team_lock = threading.Lock()
+_team_lock = OwnLock()
 _chosen = threading.local()
 
 
@@ -70,7 +71,7 @@ def _forget_team() -> None:
     Whoever held a lock is not there to let it go.
     """
     global _team, _team_lock, _together
-    _team, _team_lock, _together = None, threading.Lock(), threading.Lock()
+    _team, _team_lock, _together = None, OwnLock(), OwnLock()
 
 
 if hasattr(os, "register_at_fork"):
@@ -151,7 +152,7 @@ def parallel(function: Callable[..., None]) -> Parallel:
     return Parallel(function)
 
 
-_together = threading.Lock()  # one kernel with barriers at a time: its threads must all run
+_together = OwnLock()  # one kernel with barriers at a time: its threads must all run
 
 
 def run_together(worker: Compiled, threads: int, sync: np.ndarray, *args: Any) -> bool:

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from evener.device import num_cores
-from evener.device.cache import load_bytes, save_bytes
+from evener.device.kept_files import load_bytes, save_bytes
 from evener.device.probe import list_devices
 from evener.engine.check_functors import texts_of
 from evener.engine.cost_model import Costs, Measured, fit

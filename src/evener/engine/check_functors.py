@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from evener.device.cache import fingerprint
-from evener.device.compile import Compiled, kind_of
+from evener.device.compile import Compiled, forget_functions, kind_of
 from evener.device.diagnose import CompileError, compile_alone, describe, is_number
+from evener.device.keys import fingerprint
 from evener.engine.job import Job, field_dtype
 from evener.errors import ProgramError
 from evener.programs.fields import Field, Scalar
@@ -82,6 +82,8 @@ def compile_kernel(d: Declaration, worker: Compiled, *examples: Any) -> None:
         raise ProgramError(
             f"{d.name} does not compile, though its functors do: {error.what}."
         ) from None
+    finally:
+        forget_functions()
 
 
 @contextlib.contextmanager

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import weakref
-from typing import Any
 
 import numpy as np
 
@@ -13,10 +11,7 @@ from evener.engine.job import Job, field_dtype
 from evener.errors import ProgramError
 from evener.graph.csr import Graph
 from evener.programs.checked import FAULTS, checked, describe
-from evener.programs.program import Program
-
-# Checked forms of each program, by its functors and the dtypes of its fields.
-_made: weakref.WeakKeyDictionary[type, dict[Any, Any]] = weakref.WeakKeyDictionary()
+from evener.programs.program import Program, memory_of
 
 
 def asked_for(check: bool) -> bool:
@@ -31,7 +26,7 @@ class Checking:
         d = program.declaration
         dtypes = tuple(field_dtype(field.dtype, graph) for field in d.fields.values())
         key = (texts_of(d), dtypes)
-        known = _made.setdefault(program, {})
+        known = memory_of(program, "checked")
         if key not in known:
             known.clear()  # a changed global has made another program of it
             known[key] = checked(program, lambda field: field_dtype(field.dtype, graph))

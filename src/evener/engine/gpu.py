@@ -8,7 +8,6 @@ returns, and goes on from there with more.
 from __future__ import annotations
 
 import dataclasses
-import functools
 import linecache
 import time
 from collections.abc import Sequence
@@ -56,6 +55,7 @@ from evener.operators.grid.record import (
 from evener.operators.schedules import SCHEDULES, merge_path
 from evener.operators.schedules.common import PIECE, PIECE_WORDS, room_for_pieces
 from evener.programs.fields import neutral
+from evener.programs.program import memory_of
 from evener.programs.stages import Advance, Backwards, Edges, Gather, Repeat, walk
 
 FEW_ROWS = 64  # of the trace, fetched with the rest of what the host must know
@@ -177,9 +177,6 @@ def _reset_scalars(job: Job) -> None:
 # ---- the kernel --------------------------------------------------------------------------------
 
 
-_plans: dict[Any, _Plan] = {}
-
-
 def _plan(
     job: Job, direction: str, schedule: str, ordinal: int | None = None, limit: int | None = None
 ) -> _Plan:  # fmt: skip
@@ -201,9 +198,10 @@ def _plan(
         isinstance(stage, Gather) and stage.along == "both" for stage in walk(job.declaration.loop)
     )
     key = (*kernel_key(job), direction, schedule, relabels, both, dtypes)
-    if key not in _plans:
-        _plans[key] = _make_plan(job, direction, schedule, relabels, key)
-    return _plans[key]
+    plans = memory_of(job.program, "grid")
+    if key not in plans:
+        plans[key] = _make_plan(job, direction, schedule, relabels, key)
+    return plans[key]
 
 
 def _only_gathers(job: Job) -> bool:
@@ -276,7 +274,7 @@ def _ready(job: Job, plan: _Plan, arguments: Any, ordinal: int) -> device.GridKe
     """The kernel on this GPU; where it does not compile, the functor that is to blame."""
     try:
         described = device.describe(arguments)
-        return _grid_kernel(plan.kernel, described, plan.blocks_each, ordinal)
+        return _grid_kernel(job, plan.kernel, described, plan.blocks_each, ordinal)
     except device.CompileError:
         check_functors(job.declaration, plan.functors, *_examples(_example(job)))
         raise
@@ -288,9 +286,14 @@ def _example(job: Job) -> Job:
     return dataclasses.replace(job, fields=empty)
 
 
-@functools.lru_cache(maxsize=256)
-def _grid_kernel(kernel: Any, described: Any, blocks_each: int, ordinal: int) -> device.GridKernel:
-    return device.GridKernel(kernel, described, blocks_each)
+def _grid_kernel(
+    job: Job, kernel: Any, described: Any, blocks_each: int, ordinal: int
+) -> device.GridKernel:
+    known = memory_of(job.program, "grid kernels")
+    key = (kernel, described, blocks_each, ordinal)
+    if key not in known:
+        known[key] = device.GridKernel(kernel, described, blocks_each)
+    return known[key]
 
 
 # ---- memory ------------------------------------------------------------------------------------

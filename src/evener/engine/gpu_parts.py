@@ -187,7 +187,7 @@ def _launch(
         arguments = [arguments_of(layout, job, plan, parts, at, shared, p, room) for p in local]
         try:
             kernel = gpu._grid_kernel(
-                plan.kernel, device.describe(arguments[0]), plan.blocks_each, device.current()
+                job, plan.kernel, device.describe(arguments[0]), plan.blocks_each, device.current()
             )
         except device.CompileError:
             example = gpu._example(job)

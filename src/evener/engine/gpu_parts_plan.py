@@ -43,6 +43,7 @@ from evener.operators.hub import APART
 from evener.operators.policies import Policy
 from evener.operators.schedules import SCHEDULES, merge_path
 from evener.operators.schedules.common import PIECE, PIECE_WORDS, room_for_pieces
+from evener.programs.program import memory_of
 from evener.programs.stages import Backwards, Repeat, walk
 
 PLACE_WORDS = 16
@@ -70,8 +71,6 @@ class Plan(NamedTuple):
 
 # ---- the kernel --------------------------------------------------------------------------------
 
-_plans: dict[Any, Plan] = {}
-
 
 def make_plan(job: Job, direction: str, schedule: str, policy: Policy, hub: bool = False) -> Plan:
     """The kernel of a program, made once for each list of dtypes.
@@ -87,9 +86,10 @@ def make_plan(job: Job, direction: str, schedule: str, policy: Policy, hub: bool
         arrays.append(graph._weights)
     dtypes = tuple(array.dtype for array in arrays)
     key = (*kernel_key(job), direction, schedule, policy.measure, hub, graph.directed, dtypes)
-    if key not in _plans:
-        _plans[key] = _make_plan(job, direction, schedule, policy, hub, key)
-    return _plans[key]
+    plans = memory_of(job.program, "grid of parts")
+    if key not in plans:
+        plans[key] = _make_plan(job, direction, schedule, policy, hub, key)
+    return plans[key]
 
 
 def _make_plan(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import linecache
 import time
 import weakref
@@ -46,6 +45,7 @@ from evener.operators.frontier import ALL, BUFFER, EDGES, FORM, INFO_WORDS, NUMB
 from evener.operators.gather import num_chunks
 from evener.operators.vertices import partial_words
 from evener.programs.fields import neutral
+from evener.programs.program import memory_of
 from evener.programs.stages import Backwards, Gather, Repeat, walk
 
 OFFERED = ("weight", "id", "degree", "superstep", "num_vertices", "changed")
@@ -106,31 +106,24 @@ class _Plan(NamedTuple):
     pulls: bool
 
 
-@functools.lru_cache(maxsize=256)
-def _worker(text: str, key: Any, names: Any) -> Compiled:
+def _worker(text: str, key: Any, names: dict[str, Any]) -> Compiled:
+    """The kernel of a text, made once for each key, which begins with the program."""
+    program, *rest = key
+    known = memory_of(program, "workers")
+    found = known.get((text, *rest))
+    if found is None:
+        found = known[text, *rest] = _made_worker(text, names)
+    return found
+
+
+def _made_worker(text: str, names: dict[str, Any]) -> Compiled:
     file = f"<evener kernel {hash(text) & 0xFFFFFFFF:08x}>"
     linecache.cache[file] = (len(text), None, text.splitlines(True), file)
-    scope = {**names.value, "__name__": __name__}  # cached code looks its module up
+    scope = {**names, "__name__": __name__}  # cached code looks its module up
     exec(compile(text, file, "exec"), scope)
-    return Compiled(scope["worker"], _nrt=False)  # it makes no arrays: nobody counts references
-
-
-class _Names:
-    """The names of a kernel, no part of what it is found by: its key must tell them apart."""
-
-    def __init__(self, value: dict[str, Any]):
-        self.value = value
-
-    def __hash__(self) -> int:
-        return 0
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Names)
-
-
-# Plans of each program, by all that decides the text of its kernel: to write that takes longer than
-# a small run.
-_plans: weakref.WeakKeyDictionary[type, dict[Any, _Plan]] = weakref.WeakKeyDictionary()
+    made = Compiled(scope["worker"], _nrt=False)  # it makes no arrays: nobody counts references
+    weakref.finalize(made, linecache.cache.pop, file, None).atexit = False
+    return made
 
 
 def _plan(job: Job, direction: str) -> _Plan:
@@ -140,7 +133,8 @@ def _plan(job: Job, direction: str) -> _Plan:
         *(kind_of(value) for value in job.params.values()),
     )  # fmt: skip
     program, *rest = kernel_key(job)
-    known = _plans.setdefault(program, {})
+    # By all that decides the text of a kernel: to write that takes longer than a small run.
+    known = memory_of(program, "plans")
     key = (*rest, kinds, direction)
     if key not in known:
         known[key] = _make_plan(job, direction)
@@ -158,7 +152,7 @@ def _make_plan(job: Job, direction: str) -> _Plan:
         )
     totals = tuple(kernel.names[f"neutral_of_{n}"].dtype for n in range(len(kernel.gathers)))
     key = (*kernel_key(job), totals)
-    worker = _worker(kernel.text, key, _Names(kernel.names))
+    worker = _worker(kernel.text, key, kernel.names)
     return _Plan(worker, kernel, pulls(d, direction))
 
 

@@ -30,7 +30,7 @@ from evener.engine.lower import pulls
 from evener.engine.lower_exchange import PartsKernel
 from evener.engine.lower_parts import lower_parts
 from evener.engine.memory import require_parts
-from evener.engine.native import OFFERED, _functors, _Names, _unsigned, _worker
+from evener.engine.native import OFFERED, _functors, _unsigned, _worker
 from evener.engine.partitioners import partition as assign
 from evener.engine.parts import Part, Parts, divide, divide_by, fill, picked, put_back
 from evener.engine.preallocate import RecordIsFull
@@ -182,7 +182,7 @@ class _Run:
         self.kernel = self._lower(direction)
         totals = tuple(self._total_dtypes())
         key = (*kernel_key(job), policy.measure, hub is not None, totals, self._is_single)
-        self.worker = _worker(self.kernel.text, key, _Names(self.kernel.names))
+        self.worker = _worker(self.kernel.text, key, self.kernel.names)
         # New memory costs more than many runs: what the last one worked in serves again, unless
         # it failed or another run has it now.
         dtypes = tuple(str(array.dtype) for array in job.fields.values())

@@ -33,7 +33,7 @@ from evener.engine.globalize import globalized
 from evener.engine.interpret_stages import Adjacency, Frontier, Outcome, Part
 from evener.engine.job import Job, field_dtype
 from evener.engine.lower import _EDGE_PROLOGUE, Kernel, _Writer
-from evener.engine.native import OFFERED, _functors, _Names, _unsigned, _worker
+from evener.engine.native import OFFERED, _functors, _unsigned, _worker
 from evener.engine.partitioned_exchange import Holding, Local
 from evener.engine.rooms import edge_rooms
 from evener.errors import DeviceError
@@ -205,7 +205,7 @@ class CompiledPart(Part):
             )
             totals.append(dtype)
         key = (*kernel_key(self.job), "stage", *totals)
-        return _worker(kernel.text, key, _Names(kernel.names)), totals
+        return _worker(kernel.text, key, kernel.names), totals
 
 
 def _fill(front: tuple[np.ndarray, ...], *columns: list[int]) -> None:

@@ -92,6 +92,18 @@ class Program:
         return None
 
 
+def memory_of(program: type[Program], what: str) -> dict[Any, Any]:
+    """A table in which an engine remembers things of a program, for as long as the class lives.
+
+    It hangs on the class. A table of weak references to classes would keep them: kernels refer to
+    functors, functors to the globals of their module, and those to the class.
+    """
+    tables = vars(program).get("_memory")
+    if tables is None:
+        tables = program._memory = {}  # type: ignore[attr-defined]
+    return tables.setdefault(what, {})
+
+
 def _declare(cls: type[Program]) -> Declaration:
     members: dict[str, Any] = {}
     for base in reversed(cls.__mro__):

@@ -13,7 +13,7 @@ import os
 import time
 from collections.abc import Sequence
 
-from evener.device.cache import load_bytes, save_bytes
+from evener.device.kept_files import load_bytes, save_bytes
 
 _CHECKS = b"1"  # what is checked; another number has all folders checked again
 _MOST_IN_MEMORY = 1 << 12

@@ -1,0 +1,78 @@
+"""Locks that tell a signal handler, and the locks of a process that forks.
+
+The order in which locks are taken, the first first:
+
+1. `team._together`, by runs whose threads meet at barriers: one at a time;
+2. Numba's lock of its compiler (`compile.compiler_lock`): the only one around compiling;
+3. those of the pool of threads, of the progress display and of mapped files, for some lines each,
+   within which no other is taken.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from typing import Any
+
+from evener.errors import DeviceError
+
+_PATIENCE = 60.0  # seconds that a fork waits for another thread to compile
+
+
+class OwnLock:
+    """A lock that its owner does not wait for.
+
+    A signal handler runs on the main thread, in the middle of what it interrupted. If that holds
+    the lock, waiting would never end.
+    """
+
+    def __init__(self) -> None:
+        self._lock: Any = threading.RLock()  # of which its owner can be asked
+
+    def __enter__(self) -> None:
+        if self._lock._is_owned():
+            raise DeviceError(
+                "Evener was called by a signal handler that interrupted another call of it; let "
+                "the handler set a flag, and call Evener when the first call is over."
+            )
+        self._lock.acquire()
+
+    def __exit__(self, *error: object) -> None:
+        self._lock.release()
+
+
+def _lock_of_compiler() -> Any:
+    module = sys.modules.get("numba.core.compiler_lock")
+    return None if module is None else module.global_compiler_lock
+
+
+_held: list[Any] = []
+
+
+def _before_fork() -> None:
+    """Wait until nobody compiles: a child would inherit a compiler that was left in the middle."""
+    lock = _lock_of_compiler()
+    if lock is not None and lock._lock.acquire(timeout=_PATIENCE):
+        _held.append(lock._lock)
+
+
+def _after_fork_in_parent() -> None:
+    while _held:
+        _held.pop().release()
+
+
+def _after_fork_in_child() -> None:
+    """Whoever held the lock is not there to let it go."""
+    _held.clear()
+    lock = _lock_of_compiler()
+    if lock is not None:
+        lock._lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_before_fork,
+        after_in_parent=_after_fork_in_parent,
+        after_in_child=_after_fork_in_child,
+    )
