@@ -129,6 +129,7 @@ class _Reader(ast.NodeVisitor):
     def visit_Call(self, node: ast.Call, is_used: bool = True) -> None:
         operation = self._atomic(node.func)
         if operation is None:
+            self._refuse_random(node)
             self.generic_visit(node)
             return
         if len(node.args) < 3 or not self._is_state_attribute(node.args[0]):
@@ -234,6 +235,25 @@ class _Reader(ast.NodeVisitor):
         except TypeError:  # not hashable, so none of ours
             return None
 
+    def _refuse_random(self, node: ast.Call) -> None:
+        """Refuse generators that carry a state along: threads and devices would each have one."""
+        part: ast.expr = node.func
+        while True:
+            try:
+                owner = _resolve(part, self.functor.function)
+            except (KeyError, AttributeError):
+                owner = None
+            if _is_random(owner) or _is_random(getattr(owner, "__self__", None)):
+                self.fail(
+                    f"draws from {ast.unparse(node.func)}, whose numbers depend on the threads and "
+                    "devices of a run; draw them into a Field in start, or compute them from "
+                    "s.id and a seed",
+                    node,
+                )
+            if not isinstance(part, ast.Attribute):
+                return
+            part = part.value
+
     def _touch_weight(self, node: ast.Subscript, kind: str) -> None:
         index = node.slice
         edge = isinstance(index, ast.Name) and self.places.get(index.id) == "edge"
@@ -281,6 +301,8 @@ class _Reader(ast.NodeVisitor):
             )
 
     def _unknown(self, name: str, node: ast.AST) -> NoReturn:
+        if name in self.singles or name in SINGLE:
+            self.fail(f"s.{name} is one value for all vertices; write s.{name} without [ ]", node)
         known = ", ".join([*self.fields, *sorted(self.singles)]) or "nothing"
         self.fail(f"s.{name} is not declared; the program declares {known}", node)
 
@@ -296,6 +318,12 @@ def _resolve(node: ast.expr, function: Any) -> Any:
         if node.id in scope:
             return scope[node.id]
     raise KeyError
+
+
+def _is_random(owner: Any) -> bool:
+    """Whether this is a module of random numbers or one of their generators."""
+    where = owner.__name__ if inspect.ismodule(owner) else type(owner).__module__
+    return where == "random" or where.startswith("numpy.random")
 
 
 def _always_returns(body: list[ast.stmt]) -> bool:
