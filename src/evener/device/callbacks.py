@@ -1,7 +1,7 @@
 """What a function names, and whether it would call back into Python from a compiled thread.
 
-Compiled threads run without Python's lock. Whoever waits for that lock inside a kernel, to print say,
-may wait for a thread that waits for the kernel.
+Compiled threads run without Python's lock. Whoever waits for that lock inside a kernel, to print
+say, may wait for a thread that waits for the kernel.
 """
 
 from __future__ import annotations
