@@ -75,9 +75,8 @@ class Counts(Program):
 class CountsInOneLine(Counts):
     @functor
     def offer(src, dst, edge, s):
-        return (
-            atomic.min(s.low, dst, s.id[src]) > s.id[src] and atomic.add(s.times, src, 1) < 3
-        )  # OLD
+        me = s.id[src]
+        return atomic.min(s.low, dst, me) > me and atomic.add(s.times, src, 1) < 3  # OLD
 
 
 class CountsByValue(Counts):

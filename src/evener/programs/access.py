@@ -174,9 +174,10 @@ class _Reader(ast.NodeVisitor):
             merge = field.merge if field.follows is None else None
             instead = lost_update(self.definition, touch, self.touches, merge, elsewhere)
             if instead is not None:
+                place = f"s.{touch.field}[{ast.unparse(touch.values[0])}]"
                 self.fail(
-                    f"writes s.{touch.field}[{ast.unparse(touch.values[0])}] by what it held before, "
-                    f"and loses what others write there at the same time; use {instead}",
+                    f"writes {place} by what it held before, and loses what others "
+                    f"write there at the same time; use {instead}",
                     touch.node,
                 )
 
