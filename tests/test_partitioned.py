@@ -328,5 +328,7 @@ class FirstAdded(Program):
 def test_what_a_sum_was_is_not_known_elsewhere():
     graph = Graph.from_edges([0, 1], [1, 2], directed=False)
     assert run(FirstAdded, graph, device="python").visits.tolist() == [1, 2, 1]
-    with pytest.raises(ProgramError, match=r"FirstAdded, line \d+: uses what atomic.add returns"):
+    with pytest.raises(
+        ProgramError, match=r"FirstAdded.visit, line \d+: uses what atomic.add returns"
+    ):
         both(FirstAdded, graph, 2, "static")

@@ -57,7 +57,9 @@ def _partition(device):
 
 
 def test_an_error_in_what_a_functor_calls_is_seen():
-    with pytest.raises(DeviceError, match="look, that raises or asserts"):
+    with pytest.raises(
+        DeviceError, match=r"Raising.look, line \d+ of .*: calls checked, which raises or asserts"
+    ):
         ev.run(Raising, ev.generate.path(9), device="cpu:2")
     with pytest.raises(ProgramError, match="too many"):
         ev.run(Raising, ev.generate.star(9), device="python")

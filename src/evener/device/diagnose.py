@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import dis
-import functools
 import re
 from typing import Any
 
+from evener.device.callbacks import plain_function
 from evener.device.compile import Compiled
-from evener.device.keys import names_read
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _PLACE = re.compile(r'(?:File "[^"]*", line |at \S+ \()(\d+)')
+_UNKNOWN = re.compile(r"Untyped global name '(\w+)'|Unknown attribute '(\w+)' of type Module")
 _NOISE = ("Failed in nopython mode pipeline", "During:", "File ", "There are", "- Of which")
 
 
@@ -40,7 +39,8 @@ def compile_alone(function: Compiled, *examples: Any, inner: bool = False) -> An
     try:
         dispatcher.compile(signature)
     except Exception as error:  # the compiler raises much besides its own errors
-        raise CompileError(_first_words(error), _line(error, function.python)) from None
+        what = _about_a_name(error, function.python) or _first_words(error)
+        raise CompileError(what, _line(error, function.python)) from None
     return dispatcher.overloads[signature].signature.return_type
 
 
@@ -66,19 +66,10 @@ def describe(kind: Any) -> str:
     return f"something of type {kind}"
 
 
-@functools.cache
-def raises(function: Any) -> bool:
-    """Whether a function, or a compiled one that it calls, holds a ``raise`` or an ``assert``."""
-    found, looked_at = [function], 0
-    while looked_at < len(found):
-        one = found[looked_at]
-        looked_at += 1
-        if any(step.opname == "RAISE_VARARGS" for step in dis.get_instructions(one)):
-            return True
-        called = (one.__globals__.get(name) for name in names_read(one.__code__))
-        texts = [value.python for value in called if isinstance(value, Compiled)]
-        found += [text for text in texts if text not in found]
-    return False
+def _about_a_name(error: Exception, function: Any) -> str | None:
+    """What to say of a global that the compiler has no type for, such as a function's helper."""
+    found = _UNKNOWN.search(_COLOUR.sub("", str(error)))
+    return None if found is None else plain_function(function, found[1] or found[2])
 
 
 def _first_words(error: Exception) -> str:

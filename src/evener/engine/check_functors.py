@@ -105,15 +105,16 @@ def _check(
     try:
         returned = compile_alone(functors[use.name], *arguments, inner=inner)
     except CompileError as error:
-        raise ProgramError(_place(d, functor, error.line) + f"{error.what}.") from None
+        raise ProgramError(place_of(d, functor, error.line) + f"{error.what}.") from None
     if use.returns and not is_number(returned):
         wanted = "a number" if use.role in ("gather", "combine", "reduce") else "True or False"
         raise ProgramError(
-            _place(d, functor, functor.line)
+            place_of(d, functor, functor.line)
             + f"returns {describe(returned)}; as {use.role} it must return {wanted}."
         )
     return returned
 
 
-def _place(d: Declaration, functor: Any, line: int) -> str:
+def place_of(d: Declaration, functor: Any, line: int) -> str:
+    """How a message about a line of a functor begins."""
     return f"{d.name}.{functor.name}, line {line} of {functor.file}: "

@@ -146,6 +146,11 @@ def _param(d: Declaration, declared: Param, parameters: dict[str, Any]) -> Any:
     dtype = declared.dtype
     if dtype is VERTEX or dtype is WEIGHT:
         raise ProgramError(f"{d.name}.{declared.name}: a parameter has a plain dtype.")
+    if getattr(value, "ndim", 0) > 0 or isinstance(value, list | tuple | set | dict):
+        raise ProgramError(
+            f"{d.name}: {declared.name} is given {_several(value)}, but a Param holds one value; "
+            "what differs from vertex to vertex is a Field, which start fills."
+        )
     try:
         converted = dtype.type(value)
     except (TypeError, ValueError, OverflowError):
@@ -153,6 +158,12 @@ def _param(d: Declaration, declared: Param, parameters: dict[str, Any]) -> Any:
     if dtype.kind in "iub" and converted != value:
         raise ProgramError(f"{d.name}: {declared.name} is {value!r}; expected {dtype}.")
     return converted
+
+
+def _several(value: Any) -> str:
+    """An array or a collection in a message."""
+    shape = getattr(value, "shape", None)
+    return f"a {type(value).__name__}" if shape is None else f"an array of shape {tuple(shape)}"
 
 
 def _refuse_unknown(d: Declaration, parameters: dict[str, Any]) -> None:

@@ -15,9 +15,10 @@ from typing import Any, NoReturn
 import numpy as np
 
 from evener.device import atomic, compiled, serial
-from evener.device.diagnose import raises
+from evener.device.callbacks import needs_python
 from evener.device.sync import STOP, barrier, cycles, show
 from evener.engine import fusion
+from evener.engine.check_functors import place_of
 from evener.engine.job import Job, field_dtype
 from evener.engine.lower_loops import Loops
 from evener.errors import DeviceError
@@ -132,8 +133,12 @@ class _Writer(Loops):
             "hand_on": buckets_module.hand_on, "empty": frontier_module.empty,
         }  # fmt: skip
         for name, functor in self.d.functors.items():
-            if raises(functor.function):  # it would leave the others waiting at a barrier
-                self.refuse(f"has a functor, {name}, that raises or asserts")
+            needs = needs_python(functor.function)
+            if needs is not None:
+                raise NotLoweredError(
+                    f"{place_of(self.d, functor, needs.line)}{needs.what}, which only "
+                    "device='python' does."
+                )
             self.names[f"f_{name}"] = compiled(functor.function, allocates=False)
             self.names[f"alone_{name}"] = self.alone(name)
         for name, combination in vertices_module.COMBINATIONS.items():

@@ -22,9 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from evener.errors import ProgramError
+from evener.engine.trusted import require_known
 from evener.operators.policies import Refined, require_form, size_of
-from evener.programs.access import Access
 from evener.programs.fields import neutral
 from evener.programs.program import Declaration
 from evener.programs.stages import Advance, Compute, Edges, Filter, Stage
@@ -96,9 +95,9 @@ class Exchange:
         far = _far_end(stage, pull)
         touched: dict[str, set[str]] = {}  # fields at the far end, how
         everywhere: set[str] = set()
-        for accesses in self.d.touched(stage):
-            for access in accesses.fields:
-                self._require_known(access, far)
+        for use in stage.uses():
+            for access in self.d.accesses[use.name, use.role].fields:
+                require_known(self.d, stage, use.name, access, far)
                 if self.d.fields[access.field].replicated:
                     if access.kind != "read":
                         everywhere.add(access.field)
@@ -116,16 +115,6 @@ class Exchange:
         return Plan(
             tuple(sorted(broadcast)), tuple(sorted(zeroed)), ghosts, self._groups(everywhere)
         )
-
-    def _require_known(self, access: Access, far: str | None) -> None:
-        """Refuse what depends on a sum that is not there before all parts have added to it."""
-        elsewhere = access.place == far or self.d.fields[access.field].replicated
-        if access.kind == "add" and access.is_used and elsewhere:
-            raise ProgramError(
-                f"{self.d.name}, line {access.line}: uses what atomic.add returns for "
-                f"{access.field} of a vertex that another device may own, which adds to it at the "
-                "same time; look at the sum in a later stage, or use one device."
-            )
 
     def _groups(self, written: set[str]) -> dict[str, tuple[str, ...]]:
         groups: dict[str, list[str]] = {}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -16,8 +17,9 @@ from evener.device import atomic
 from evener.errors import ProgramError
 from evener.programs.fields import Field
 from evener.programs.functors import Functor
-from evener.programs.guards import GUARDS
 from evener.programs.kinds import Use
+from evener.programs.races import UNUSED, Touch, lost_update, use_of_old_value
+from evener.programs.signatures import wrong_order
 
 VERTICES = ("src", "dst", "v")
 PER_VERTEX = ("id", "degree")  # what s offers beside the fields, indexed by a vertex
@@ -35,7 +37,7 @@ class Access:
     place: str  # src, dst, v, or other: an index that is computed
     kind: str  # read, write, or the name of an atomic
     line: int
-    is_used: bool = True  # of an atomic: what it returns
+    old: str = UNUSED  # of an atomic: what the value decides that it returns
 
 
 @dataclass(frozen=True)
@@ -69,16 +71,18 @@ class _Reader(ast.NodeVisitor):
         raise ProgramError(f"{self.program}.{self.functor.name}, line {line}: {what}.")
 
     def read(self) -> Accesses:
-        definition = self._definition()
+        self.definition = definition = self._definition()
         names = self.functor.parameters
-        if len(names) != len(self.use.arguments):
-            wanted = ", ".join(self.use.arguments)
-            self.fail(f"takes {len(names)} arguments; as {self.use.role} it needs ({wanted})")
+        wrong = wrong_order(names, self.use)
+        if wrong is not None:
+            self.fail(wrong)
         self.places = dict(zip(names, self.use.arguments, strict=True))
         self.state = next((n for n, place in self.places.items() if place == "s"), None)
         self._add_aliases(definition)
+        self.touches = list(self._find_touches(definition))
         for statement in definition.body:
             self.visit(statement)
+        self._refuse_lost_updates()
         if self.use.returns and not _always_returns(definition.body):
             self.fail("may end without returning a value", definition)
         return Accesses(
@@ -102,6 +106,7 @@ class _Reader(ast.NodeVisitor):
             for node in ast.walk(definition)
             if isinstance(node, ast.Assign) and len(node.targets) == 1
         }
+        self.numbers: dict[str, str] = {}  # names that stand for s.id of a vertex
         assigned: dict[str, list[ast.expr | None]] = {}
         for node in ast.walk(definition):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -113,6 +118,68 @@ class _Reader(ast.NodeVisitor):
                 place = self.places.get(values[0].id)
                 if place in VERTICES:
                     self.places[local] = place
+        for local, values in assigned.items():
+            if len(values) == 1 and isinstance(values[0], ast.Subscript):
+                place = self._place(values[0])
+                if place in VERTICES:
+                    self.numbers[local] = place
+
+    def _find_touches(self, definition: ast.FunctionDef) -> Iterator[Touch]:
+        """All places of the text that read or write a field, with what decides their values."""
+        written: dict[int, tuple[ast.expr, ast.operator | None]] = {}
+        for node in ast.walk(definition):
+            if isinstance(node, ast.Assign):
+                written |= {id(n): (node.value, None) for t in node.targets for n in ast.walk(t)}
+            elif isinstance(node, ast.AugAssign):
+                written[id(node.target)] = node.value, node.op
+        for node in ast.walk(definition):
+            operation = self._atomic(node.func) if isinstance(node, ast.Call) else None
+            if operation is not None and len(node.args) >= 3:  # type: ignore[attr-defined]
+                field, index, *values = node.args  # type: ignore[attr-defined]
+                kind, operator = operation, None
+            elif isinstance(node, ast.Subscript):
+                field, index, operator, values = node.value, node.slice, None, []
+                kind = "read" if isinstance(node.ctx, ast.Load) else "write"
+                if kind == "write" and id(node) in written:
+                    value, operator = written[id(node)]
+                    values = [value]
+            else:
+                continue
+            if self._is_state_attribute(field) and field.attr in self.fields:
+                place = self._place(index)
+                yield Touch(node, field.attr, place, kind, (index, *values), operator)
+
+    def _place(self, index: ast.expr) -> str:
+        """The vertex of the call that an index stands for, its number or not; else its text."""
+        if isinstance(index, ast.Name) and index.id in self.numbers:
+            return self.numbers[index.id]
+        if (
+            isinstance(index, ast.Subscript)
+            and self._is_state_attribute(index.value)
+            and index.value.attr == "id"  # type: ignore[attr-defined]
+        ):
+            index = index.slice
+        place = self.places.get(index.id) if isinstance(index, ast.Name) else None
+        return place if place in VERTICES else ast.unparse(index)
+
+    def _refuse_lost_updates(self) -> None:
+        for touch in self.touches:
+            if touch.kind != "write" or touch.place == "v":
+                continue
+            elsewhere = {
+                name for name, place in self.places.items()
+                if place in ("src", "dst", "edge") and place != touch.place
+            }  # fmt: skip
+            field = self.fields[touch.field]
+            merge = field.merge if field.follows is None else None
+            instead = lost_update(self.definition, touch, self.touches, merge, elsewhere)
+            if instead is not None:
+                place = f"s.{touch.field}[{ast.unparse(touch.values[0])}]"
+                self.fail(
+                    f"writes {place} by what it held before, and loses what others "
+                    f"write there at the same time; use {instead}",
+                    touch.node,
+                )
 
     # ---- the parts of the text ------------------------------------------------------------
 
@@ -128,17 +195,21 @@ class _Reader(ast.NodeVisitor):
             self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call, is_used: bool = True) -> None:
-        if any(self._called(node.func) is guard for guard in GUARDS):
-            self._touch_faults(node)
-            return
         operation = self._atomic(node.func)
         if operation is None:
+            self._refuse_random(node)
             self.generic_visit(node)
             return
         if len(node.args) < 3 or not self._is_state_attribute(node.args[0]):
             self.fail(f"atomic.{operation} takes a field of s, a vertex and a value", node)
         name = node.args[0].attr  # type: ignore[attr-defined]
-        self._touch(name, node.args[1], operation, node, is_used)
+        old = UNUSED
+        if is_used:
+            call = next(touch for touch in self.touches if touch.node is node)
+            old = use_of_old_value(
+                self.functor, self.definition, call, self.touches, self.fields
+            )  # fmt: skip
+        self._touch(name, node.args[1], operation, node, old)
         self._visit_index(node.args[1])
         for argument in node.args[2:]:
             self.visit(argument)
@@ -230,25 +301,32 @@ class _Reader(ast.NodeVisitor):
     def _atomic(self, node: ast.expr) -> str | None:
         """The name of the atomic that an expression calls."""
         try:
-            return OPERATIONS.get(self._called(node))
+            called = _resolve(node, self.functor.function)
+        except (KeyError, AttributeError):
+            return None
+        try:
+            return OPERATIONS.get(called)
         except TypeError:  # not hashable, so none of ours
             return None
 
-    def _called(self, node: ast.expr) -> Any:
-        """What an expression calls; None where that cannot be told."""
-        try:
-            return _resolve(node, self.functor.function)
-        except (KeyError, AttributeError):
-            return None
-
-    def _touch_faults(self, node: ast.Call) -> None:
-        """A guard of a checked program notes faults, in any role: nothing reads them."""
-        field, at, _, *others = node.args
-        line = self.functor.line + node.lineno - 1
-        place = self.places[at.id]  # type: ignore[attr-defined]
-        self.found.add(Access(field.attr, place, "max", line, False))  # type: ignore[attr-defined]
-        for argument in others:
-            self.visit(argument)
+    def _refuse_random(self, node: ast.Call) -> None:
+        """Refuse generators that carry a state along: threads and devices would each have one."""
+        part: ast.expr = node.func
+        while True:
+            try:
+                owner = _resolve(part, self.functor.function)
+            except (KeyError, AttributeError):
+                owner = None
+            if _is_random(owner) or _is_random(getattr(owner, "__self__", None)):
+                self.fail(
+                    f"draws from {ast.unparse(node.func)}, whose numbers depend on the threads and "
+                    "devices of a run; draw them into a Field in start, or compute them from "
+                    "s.id and a seed",
+                    node,
+                )
+            if not isinstance(part, ast.Attribute):
+                return
+            part = part.value
 
     def _touch_weight(self, node: ast.Subscript, kind: str) -> None:
         index = node.slice
@@ -258,7 +336,7 @@ class _Reader(ast.NodeVisitor):
         self.offered.add("weight")
 
     def _touch(
-        self, name: str, index: ast.expr, kind: str, node: ast.AST, is_used: bool = True
+        self, name: str, index: ast.expr, kind: str, node: ast.AST, old: str = UNUSED
     ) -> None:  # fmt: skip
         field = self.fields.get(name)
         if field is None:
@@ -276,7 +354,7 @@ class _Reader(ast.NodeVisitor):
                 )
         self._check_merge(name, field, place, kind, node)
         line = self.functor.line + getattr(node, "lineno", 1) - 1
-        self.found.add(Access(name, place, kind, line, is_used))
+        self.found.add(Access(name, place, kind, line, old))
 
     def _check_merge(self, name: str, field: Field, place: str, kind: str, node: ast.AST) -> None:
         if kind != "read" and self.use.role in ONLY_READ:
@@ -297,6 +375,8 @@ class _Reader(ast.NodeVisitor):
             )
 
     def _unknown(self, name: str, node: ast.AST) -> NoReturn:
+        if name in self.singles or name in SINGLE:
+            self.fail(f"s.{name} is one value for all vertices; write s.{name} without [ ]", node)
         known = ", ".join([*self.fields, *sorted(self.singles)]) or "nothing"
         self.fail(f"s.{name} is not declared; the program declares {known}", node)
 
@@ -312,6 +392,12 @@ def _resolve(node: ast.expr, function: Any) -> Any:
         if node.id in scope:
             return scope[node.id]
     raise KeyError
+
+
+def _is_random(owner: Any) -> bool:
+    """Whether this is a module of random numbers or one of their generators."""
+    where = owner.__name__ if inspect.ismodule(owner) else type(owner).__module__
+    return where == "random" or where.startswith("numpy.random")
 
 
 def _always_returns(body: list[ast.stmt]) -> bool:

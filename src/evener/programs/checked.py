@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from evener.programs import guards
-from evener.programs.access import VERTICES, infer
+from evener.programs.access import VERTICES, Access, Accesses
 from evener.programs.fields import HIDDEN, Field
 from evener.programs.functors import Functor
 from evener.programs.kinds import Use
@@ -57,15 +57,27 @@ def checked(
         if use.role not in _UNGUARDED:
             functors[name] = _Guarding(d, functors[name], use, dtype_of, places).made()
     fields = {**d.fields, FAULTS: _faults_field()}
-    made = replace(d, fields=fields, functors=functors, accesses={})
-    singles = {*d.params, *d.scalars}
+    made = replace(d, fields=fields, functors=functors, accesses=dict(d.accesses))
     for stage in walk(d.loop):
         for use in stage.uses():
-            found = infer(d.name, functors[use.name], use, fields, singles)
-            made.accesses[use.name, use.role] = found
+            if functors[use.name] is not d.functors[use.name]:
+                key = use.name, use.role
+                made.accesses[key] = _with_faults(d.accesses[key], use, d.functors[use.name])
     derived: Any = types.new_class(program.__name__, (program,), {"abstract": True})
     derived.declaration = made
     return derived, places
+
+
+def _with_faults(found: Accesses, use: Use, functor: Functor) -> Accesses:
+    """What a functor touches, its guards included, whatever its role: nothing reads faults."""
+    noted = Access(FAULTS, _noted_at(use), "max", functor.line)
+    offered = found.offered | {"id", "num_vertices"}
+    return replace(found, fields=found.fields | {noted}, offered=offered)
+
+
+def _noted_at(use: Use) -> str:
+    """The vertex at which faults are noted: in an advance the one that parts merge values of."""
+    return next(place for place in ("dst", "v", "src") if place in use.arguments)
 
 
 def _faults_field() -> Field:
@@ -106,7 +118,7 @@ class _Guarding(Rewriter):
         self.places = places
         named = {place: name for name, place in zip(functor.parameters, use.arguments, strict=True)}
         self.state = named["s"]
-        at = next(place for place in ("dst", "v", "src") if place in named)
+        at = _noted_at(use)
         self.at, self.other = named[at], named.get("src", named[at])
         self.along_edge = "src" in named and "dst" in named
         self.vertices = {named[place] for place in VERTICES if place in named}

@@ -37,6 +37,20 @@ class Functor:
         return f"<functor {self.function.__qualname__}>"
 
 
+def kept_with_functor(question: Callable[..., Any]) -> Callable[..., Any]:
+    """Remember the answers to a question about a functor for as long as the functor lives."""
+
+    def ask(functor: Functor, *more: Any) -> Any:
+        known = functor.__dict__.setdefault("_answers", {})
+        key = (question.__name__, *more)
+        if key not in known:
+            known[key] = question(functor, *more)
+        return known[key]
+
+    functools.update_wrapper(ask, question)
+    return ask
+
+
 def functor(function: Callable[..., Any]) -> Functor:
     """Mark a function in the body of a program as one that runs on the devices.
 

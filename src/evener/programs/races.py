@@ -1,0 +1,183 @@
+"""What goes wrong only where several threads or devices are at one vertex.
+
+A plain write that depends on what it replaces loses the updates of others. What an atomic returns
+is, on a device set, what *one* part has seen of a vertex that another part owns.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from dataclasses import dataclass
+from typing import Any
+
+from evener.programs.dependence import Dependence
+from evener.programs.fields import Field
+from evener.programs.functors import Functor, kept_with_functor
+
+ATOMICS = ("min", "max", "add", "cas", "exchange")
+# How the old value compares if the call changed it: with what is offered, or expected.
+RETURNS = {"min": ast.Gt, "max": ast.Lt, "cas": ast.Eq}
+
+# What the old value that an atomic returns decides: UNUSED: nothing; WON: exactly whether the
+# functor returns True; FRONTIER: what the functor returns, its own field and those that follow it.
+UNUSED, WON, FRONTIER, MORE = "unused", "won", "frontier", "more"
+
+
+@dataclass(frozen=True)
+class Touch:
+    """One place of a text that reads or writes a field."""
+
+    node: ast.AST
+    field: str
+    place: str  # src, dst, v, or the text of another index
+    kind: str  # read, write, or the name of an atomic
+    values: tuple[ast.expr, ...]  # all that decides what is written, and where
+    operator: ast.operator | None = None  # of ``s.f[v] += x``
+
+
+def use_of_old_value(
+    functor: Functor,
+    definition: ast.FunctionDef,
+    call: Touch,
+    touches: list[Touch],
+    fields: dict[str, Field],
+) -> str:
+    """What the value that an atomic returns decides: WON, FRONTIER or MORE."""
+    found = Dependence(definition, lambda node: node is call.node)
+    for touch in touches:
+        if touch.kind == "read" or touch.node is call.node:
+            continue
+        by_value = any(map(found.of_value, touch.values))
+        if not (by_value or found.of_running(touch.node)):
+            continue
+        if touch.field == call.field and touch.kind != "write":
+            continue
+        leader = fields[touch.field].follows
+        follows = leader is not None and leader.name == call.field and touch.place == call.place
+        if by_value or not follows:
+            return MORE
+    won = call.kind == "cas" and says_whether_it_changed(functor, call.field, "cas")
+    return WON if won else FRONTIER
+
+
+def lost_update(
+    definition: ast.FunctionDef,
+    write: Touch,
+    touches: list[Touch],
+    merge: str | None,
+    elsewhere: set[str],
+) -> str | None:
+    """The call that a plain write at a far end should be, if it loses updates; else None.
+
+    It does where the new value depends on the old one, and, of a ``min`` or ``max``, where the old
+    one is looked at and calls for other edges write other values: they come from names that stand
+    for something ``elsewhere``. What an exchange or a cas has claimed no other thread writes to.
+    """
+    claims = [id(touch.node) for touch in touches if touch.kind in ("cas", "exchange")]
+    if Dependence(definition, lambda node: id(node) in claims).of_running(write.node):
+        return None
+    reads = [
+        id(touch.node) for touch in touches
+        if (touch.kind, touch.field, touch.place) == ("read", write.field, write.place)
+    ]  # fmt: skip
+    new = write.values[-1]
+    if write.operator is not None:
+        return _instead(write, merge)
+    if Dependence(definition, lambda node: id(node) in reads).of_value(new):
+        return _instead(write, merge)
+    by_edge = Dependence(definition, lambda node: getattr(node, "id", None) in elsewhere)
+    if merge in ("min", "max") and reads and by_edge.of_value(new):
+        return (
+            f"atomic.{merge}(s.{write.field}, {ast.unparse(write.values[0])}, {ast.unparse(new)})"
+        )
+    return None
+
+
+def _instead(write: Touch, merge: str | None) -> str:
+    """The atomic that does what a write means to do."""
+    at = f"s.{write.field}, {ast.unparse(write.values[0])}"
+    value = ast.unparse(write.values[-1])
+    if isinstance(write.operator, ast.Add | ast.Sub):
+        minus = "-" if isinstance(write.operator, ast.Sub) else ""
+        return f"atomic.add({at}, {minus}{value}), and merge='sum'"
+    if merge in ("min", "max"):
+        return f"atomic.{merge}({at}, …)"
+    return "atomic.add, atomic.min or atomic.max, and the merge that goes with it"
+
+
+@kept_with_functor
+def says_whether_it_changed(functor: Functor, field: str, merge: str) -> bool:
+    """Whether a functor returns True exactly if its one atomic on a field changed the value.
+
+    It may be written ``return atomic.min(s.f, dst, x) > x``, or with ``if`` and ``return True``, in
+    which case followers are written inside the ``if``, or by way of a name for the old value.
+    """
+    definition = ast.parse(textwrap.dedent(inspect.getsource(functor.function))).body[0]
+    nodes: list[Any] = list(ast.walk(definition))
+    calls = [node for node in nodes if _is_atomic(node, merge, field)]
+    if len(calls) != 1 or any(isinstance(node, ast.For | ast.While) for node in nodes):
+        return False
+    call: Any = calls[0]
+    stored = [node.id for node in nodes if _is_name(node, ast.Store)]
+    value = [getattr(node, "id", "") for node in ast.walk(call.args[2]) if _is_name(node, ast.Load)]
+    old = [
+        getattr(node.targets[0], "id", "") for node in nodes
+        if isinstance(node, ast.Assign) and node.value is call and _is_name(node.targets[0])
+    ]  # fmt: skip
+    if any(stored.count(name) > 1 for name in (*value, *old)):
+        return False
+
+    def tells(test: Any) -> bool:
+        return (
+            isinstance(test, ast.Compare)
+            and len(test.ops) == 1
+            and isinstance(test.ops[0], RETURNS[merge])
+            and (test.left is call or getattr(test.left, "id", None) in old)
+            and ast.dump(test.comparators[0]) == ast.dump(call.args[2])
+        )
+
+    asked = sum(map(tells, nodes))
+    if asked == 0 or asked < sum(_is_name(node, ast.Load) and node.id in old for node in nodes):
+        return False  # the old value is used in another way too
+    inside: set[int] = set()  # what runs only if the value changed
+    for node in nodes:
+        if isinstance(node, ast.If) and tells(node.test):
+            last = node.body[-1]
+            if not (isinstance(last, ast.Return) and _is(last.value, True)):
+                return False
+            inside |= {id(inner) for statement in node.body for inner in ast.walk(statement)}
+    for node in nodes:
+        if isinstance(node, ast.Return):
+            wanted = _is(node.value, True) if id(node) in inside else (
+                tells(node.value) or _is(node.value, False)
+            )  # fmt: skip
+            if not wanted:
+                return False
+        writes = isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)
+        if writes and id(node) not in inside:
+            return False
+        if id(node) in inside and any(_is_atomic(node, name) for name in ATOMICS):
+            return False
+    return True
+
+
+def _is_atomic(node: Any, name: str, field: str | None = None) -> bool:
+    """Whether a call is this atomic, on this field of the state."""
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == name
+        and len(node.args) >= 3
+        and isinstance(node.args[0], ast.Attribute)
+        and field in (None, node.args[0].attr)
+    )
+
+
+def _is_name(node: Any, context: Any = (ast.Load, ast.Store)) -> bool:
+    return isinstance(node, ast.Name) and isinstance(node.ctx, context)
+
+
+def _is(node: ast.AST | None, value: bool) -> bool:
+    return isinstance(node, ast.Constant) and node.value is value
