@@ -25,9 +25,16 @@ def _is_supported(array: Any) -> bool:
     return isinstance(array, types.Array) and isinstance(array.dtype, types.Integer | types.Float)
 
 
-def _pointer(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
+def _pointer(
+    context: Any, builder: Any, array_type: Any, array: Any, index: Any, *, is_hint: bool = False
+) -> Any:
+    """The address of an element, within the array where bounds are checked (NUMBA_BOUNDSCHECK=1).
+
+    A hint may be beyond the array, since nothing there is read.
+    """
     view = make_array(array_type)(context, builder, array)
-    return cgutils.get_item_pointer(context, builder, array_type, view, [index])
+    checks = context.enable_boundscheck and not is_hint
+    return cgutils.get_item_pointer(context, builder, array_type, view, [index], boundscheck=checks)
 
 
 def _update(instruction: Any, *, skips: str | None = None) -> Any:
@@ -253,7 +260,7 @@ def _overload_doze():
 def _prefetch(typing: Any, array: Any, index: Any) -> Any:
     def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         position = context.cast(builder, args[1], sig.args[1], types.intp)
-        pointer = _pointer(context, builder, sig.args[0], args[0], position)
+        pointer = _pointer(context, builder, sig.args[0], args[0], position, is_hint=True)
         byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
         fetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
