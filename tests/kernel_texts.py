@@ -1,0 +1,113 @@
+"""The texts of all kernels: every program, for every target, in every direction.
+
+Writing them needs no compiler. ``python tests/kernel_texts.py FOLDER`` writes a file for each, so
+that two versions can be compared by ``diff -r``; ``python tests/kernel_texts.py`` alone notes their
+sums in ``tests/golden/kernels.txt``, which is done where a change of them is meant.
+"""
+
+import hashlib
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evener.engine import lower_exchange
+from evener.engine.job import Job, set_up
+from evener.engine.lower import Kernel
+from evener.engine.lower_grid import lower_grid
+from evener.engine.lower_grid_parts import lower_grid_parts
+from evener.engine.lower_led import lower_led
+from evener.engine.lower_parts import lower_parts
+from evener.errors import EvenerError
+from evener.operators.policies import policy_of
+from evener.programs import Program
+from shared_programs import parameters_for, programs
+from test_cuda_compile import CASES, MORE_STAGES, STAGES, WHOLE
+
+KEPT = Path(__file__).parent / "golden" / "kernels.txt"
+MEASURE = policy_of("refined").measure
+DIRECTIONS = ("auto", "push", "pull")
+TARGETS: dict[str, Callable[[Job, str], Kernel]] = {
+    "cpu": lambda job, direction: lower_led(job, direction, None),
+    "cpu_parts": lambda job, direction: lower_parts(job, direction, None, MEASURE),
+    "cpu_parts_of_one_thread": lambda job, direction: lower_parts(
+        job, direction, None, MEASURE, single=True
+    ),
+    "cpu_beside_gpu": lambda job, direction: lower_parts(job, direction, None, MEASURE, hub=True),
+    "gpu": lambda job, direction: lower_grid(job, direction, None),
+    "gpu_by_degree": lambda job, direction: lower_grid(job, direction, None, relabels=True),
+    "gpu_parts": lambda job, direction: lower_grid_parts(job, direction, None, "auto", MEASURE),
+    "gpu_beside_cpu": lambda job, direction: lower_grid_parts(
+        job, direction, None, "auto", MEASURE, hub=True
+    ),
+}
+
+
+def all_programs() -> list[type[Program]]:
+    """Those of the library, of the examples, and of tests, each once."""
+    return list(dict.fromkeys([*CASES, *STAGES, *MORE_STAGES, *programs()]))
+
+
+_made: dict[Any, str] = {}  # functions of exchanges, and their texts
+
+
+def _remembering(make: Callable[[str], Any]) -> Callable[[str], Any]:
+    def made(text: str) -> Any:
+        function = make(text)
+        _made[function] = text
+        return function
+
+    return made
+
+
+lower_exchange.made = _remembering(lower_exchange.made)
+
+
+def told(kernel: Kernel) -> str:
+    """A kernel's text, and what the names in it stand for."""
+    lines = [kernel.text.rstrip(), ""]
+    for name, value in sorted(kernel.names.items()):
+        python = getattr(value, "python", None)
+        if value is not None and value.__hash__ and value in _made:
+            lines += [f"# {name}:", *(f"#     {line}" for line in _made[value].splitlines())]
+        elif python is not None:
+            lines.append(f"# {name}: {python.__module__}.{python.__qualname__}")
+        elif isinstance(value, np.generic | int | float | bool):
+            lines.append(f"# {name}: {value!r}")
+    return "\n".join(lines) + "\n"
+
+
+def texts() -> Iterator[tuple[str, str]]:
+    """Names and texts of all kernels."""
+    for program in all_programs():
+        module = program.__module__.rpartition(".")[2]
+        graph, parameters = CASES.get(program) or (WHOLE, parameters_for(program, WHOLE))
+        for target, write in TARGETS.items():
+            for direction in DIRECTIONS:
+                job = set_up(program, graph, parameters, lazy=target != "cpu")
+                for name, scalar in job.declaration.scalars.items():
+                    job.scalars[name] = scalar.merge
+                try:
+                    text = told(write(job, direction))
+                except EvenerError as error:
+                    text = f"# {error}\n"
+                yield f"{module}.{program.__name__}-{target}-{direction}", text
+
+
+def sum_of(text: str) -> str:
+    """The sum of a text, but for the modules in which the functions are that it calls."""
+    lines = [line for line in text.splitlines() if not line.startswith("# ") or ": " not in line]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
+
+
+if __name__ == "__main__":
+    if sys.argv[1:]:
+        folder = Path(sys.argv[1])
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in texts():
+            (folder / f"{name}.py").write_text(text)
+    else:
+        KEPT.parent.mkdir(exist_ok=True)
+        KEPT.write_text("".join(f"{name} {sum_of(text)}\n" for name, text in texts()))
