@@ -13,12 +13,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import evener as ev
+from evener.algorithms.bfs import BFS
 from evener.device import (
     cache,
     compiled,
     parallel,
 )
 from evener.device.compile import Compiled, kind_of
+from evener.programs.program import memory_of
 from processes import python
 
 TRIPLE = """
@@ -261,6 +264,16 @@ def test_fingerprints_tell_types_apart():
     found = [fingerprint_of(source.format(value)) for value in values]
     assert len(set(found)) == len(found)
     assert found == [fingerprint_of(source.format(value)) for value in values]
+
+
+def test_kernels_of_the_library_have_keys_that_last():
+    """Or every process compiled them again: a clock that kernels read was once unknown."""
+    for device in "cpu", "cpu+cpu":
+        ev.bfs(ev.generate.path(4), 0, device=device)
+    workers = [worker.python for worker in memory_of(BFS, "workers").values()]
+    unkept = [one for one in workers if not cache.is_lasting(cache.fingerprint(one))]
+    assert len(workers) >= 2
+    assert not unkept
 
 
 def test_fingerprints_see_into_modules_of_modules():

@@ -43,7 +43,7 @@ _UNKEYED = "unkeyed-"
 _GLOBAL = ("LOAD_GLOBAL", "LOAD_NAME")
 _unkeyed: dict[int, Any] = {}  # what has such a key, kept so that no other gets its number
 _PLAIN = frozenset((type(None), bool, int, float, complex, str, bytes))
-# Written in C, or part of a library whose version is in every key: their names tell them.
+# Written in C, in a library whose version, or Python's, is in every key: their names tell them.
 _NAMED = (
     types.BuiltinFunctionType,
     types.MethodDescriptorType,
@@ -52,6 +52,7 @@ _NAMED = (
 )
 _SHOWN = (np.dtype, range, slice, Identity)  # what they look like tells all
 _LIBRARIES = ("builtins", "evener", "math", "numba", "numpy", "typing", "cmath", "operator")
+_IN_C = frozenset(_LIBRARIES) | sys.stdlib_module_names
 
 
 def told_of(value: Any, visits: dict[Any, int] | None = None, names: tuple[str, ...] = ()) -> Any:
@@ -88,7 +89,7 @@ def told_of(value: Any, visits: dict[Any, int] | None = None, names: tuple[str, 
         return *told, *sorted((told_of(item, visits) for item in value), key=repr)
     if isinstance(value, dict):
         return *told, *(told_of(item, visits, names) for item in value.items())
-    if isinstance(value, _NAMED) and _library(value) in _LIBRARIES:
+    if isinstance(value, _NAMED) and _library(value) in _IN_C:
         owner = getattr(value, "__self__", None)
         if owner is None or isinstance(owner, types.ModuleType):
             return *told, value.__module__, value.__qualname__
