@@ -13,7 +13,7 @@ import pytest
 
 import evener as ev
 from evener import algorithms
-from evener.cli import main
+from evener.cli import main, warm
 from evener.cli.options import options_of_function, read_labels
 from evener.cli.targets import Target
 from evener.cli.warm import _warm, example_graphs
@@ -21,6 +21,7 @@ from evener.device.kept_files import cache_folder
 from evener.engine.partitioners import PARTITIONERS
 from evener.engine.result import Result
 from evener.engine.run import DIRECTIONS
+from evener.graph.files import load
 from evener.operators import policies
 from evener.operators.schedules import SCHEDULES
 from evener.operators.schedules.virtual_warp import WIDTHS
@@ -305,6 +306,11 @@ def test_what_was_reached(run, facts, tmp_path):
         words = [name, tmp_path / "g.evg", "--source", "0", "--device", "python"]
         assert facts(*words)["reached"] == 3
         assert "reached     3 of 5,000 vertices\n" in run("run", *words)[1]
+    words = ["bfs", tmp_path / "g.evg", "--source", "0", "--target", "1", "--device", "python"]
+    assert (
+        "reached     2 of 5,000 vertices, before it stopped at the target\n"
+        in run("run", *words)[1]
+    )
     words = ["cc", tmp_path / "g.evg", "--device", "python"]
     assert facts(*words)["reached"] is None
     assert "\nreached" not in run("run", *words)[1]
@@ -637,6 +643,15 @@ def test_help_names_all_choices(run):
 
 
 # ---- warm -----------------------------------------------------------------------------------
+
+
+def test_warm_compiles_loading_of_names_gaps_and_parallel_rows(monkeypatch, tmp_path):
+    read = []
+    monkeypatch.setattr(warm, "load", lambda path, **how: read.append((path, how)) or load(path))
+    warm._warm_loading([], tmp_path)
+    kinds = {g._labels.kind for g in warm._labelled()}
+    assert kinds == {"objects", "integers"}
+    assert {how.get("verify") for path, how in read if path.suffix == ".evg"} == {True}
 
 
 def test_warm_then_nothing_is_compiled(tmp_path):

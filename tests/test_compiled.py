@@ -1,7 +1,6 @@
 """Compiled code and its cache."""
 
 import concurrent.futures
-import hashlib
 import os
 import shutil
 import subprocess
@@ -18,6 +17,7 @@ from evener.algorithms.bfs import BFS
 from evener.device import (
     cache,
     compiled,
+    kept_files,
     parallel,
 )
 from evener.device.compile import Compiled, kind_of
@@ -43,10 +43,10 @@ TRIPLE = """
 
 def test_another_process_finds_the_compiled_code(tmp_path):
     assert python(TRIPLE, EVENER_CACHE=str(tmp_path)) == "[0, 3, 6, 9, 12] 0"
-    first = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
+    first = {path: path.stat().st_ino for path in tmp_path.iterdir()}  # its time is that of use
     assert first
     assert python(TRIPLE, EVENER_CACHE=str(tmp_path)) == "[0, 3, 6, 9, 12] 1"
-    assert {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == first
+    assert {path: path.stat().st_ino for path in tmp_path.iterdir()} == first
     changed = TRIPLE.replace("FACTOR = 3", "FACTOR = 4")
     assert python(changed, EVENER_CACHE=str(tmp_path)) == "[0, 4, 8, 12, 16] 0"
     checked = python(TRIPLE, EVENER_CACHE=str(tmp_path), NUMBA_BOUNDSCHECK="1")
@@ -66,22 +66,22 @@ def double(x):
     return 2 * x
 
 
-def truncated(content):
+def truncated(name, content):
     return content[: len(content) // 2]
 
 
-def flipped(content):
+def flipped(name, content):
     middle = len(content) // 2
     return content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
 
 
-def of_another_kind(content):
+def of_another_kind(name, content):
     other = b"not a pickle"
-    return hashlib.sha256(other).digest() + other
+    return kept_files._digest(name, other) + other
 
 
 @pytest.mark.parametrize(
-    "damage", [truncated, flipped, of_another_kind, lambda content: b""],
+    "damage", [truncated, flipped, of_another_kind, lambda name, content: b""],
     ids=["truncated", "flipped", "of another kind", "empty"],
 )  # fmt: skip
 def test_a_damaged_file_is_compiled_again(damage, tmp_path, monkeypatch):
@@ -89,13 +89,13 @@ def test_a_damaged_file_is_compiled_again(damage, tmp_path, monkeypatch):
     assert Compiled(double)(21) == 42
     (file,) = tmp_path.iterdir()
     sound = file.read_bytes()
-    file.write_bytes(damage(sound))
+    file.write_bytes(damage(file.name, sound))
     again = Compiled(double)
     assert again(21) == 42
     assert not again.dispatcher.stats.cache_hits
     (file,) = tmp_path.iterdir()
     content = file.read_bytes()
-    assert content[:32] == hashlib.sha256(content[32:]).digest()
+    assert content[:32] == kept_files._digest(file.name, content[32:])
     once_more = Compiled(double)
     assert once_more(21) == 42
     assert once_more.dispatcher.stats.cache_hits

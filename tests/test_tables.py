@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import evener as ev
-from evener.errors import GraphWarning
+from evener.errors import GraphFormatError, GraphWarning
 
 DATA = Path(os.environ.get("EVENER_DATA", Path(__file__).parents[2] / "shared" / "data"))
 ROUTES = "airline,leaves,reaches,km,aircraft\nLX,ZRH,SFO,9400,77W\nLH,FRA,ZRH,300,320\n"
@@ -91,6 +91,7 @@ def test_tables(tmp_path):
 
 
 BAD = [
+    ("g.csv", ROUTES, {"src": "leave", "dst": 2}, r"the columns .* \(did you mean 'leaves'\?\); give"),
     ("g.csv", ROUTES, {"src": "nosuch", "dst": 2}, "src is 'nosuch', but .* has the columns airline, leaves"),
     ("g.csv", ROUTES, {"src": 9, "dst": 2}, "src is column 9, but .* has columns 0 to 4"),
     ("g.csv", ROUTES, {}, "cannot tell which of its columns are the ends: airline, leaves"),
@@ -263,6 +264,17 @@ def test_vertices_of_a_frame():
     for wrong in ("xyz", 5, [3], [["x"]]):
         with pytest.raises(ev.GraphError):
             ev.Graph.from_frame(frame, "a", "b", vertices=wrong)
+
+
+def test_a_weight_too_large_for_a_float_in_gml(tmp_path):
+    pytest.importorskip("networkx")
+    text = "graph [ node [id 0] node [id 1]\nedge [source 0 target 1 weight %s]]"
+    path = tmp_path / "g.gml"
+    path.write_text(text % "1.0e400")
+    with pytest.raises(GraphFormatError, match=r"line 2: '1.0e400' is too large for a float"):
+        ev.load(path)
+    path.write_text(text % "+INF")
+    assert np.isinf(ev.load(path).weights).all()
 
 
 @pytest.mark.parametrize("suffix", [".graphml", ".gml", ".gexf"])

@@ -52,7 +52,8 @@ def spread_of_weights(graph: Graph, algorithm: str, *, finite: bool = False) -> 
     require_graph(graph)
     if graph.weights is None:
         raise GraphError(
-            f"{algorithm} needs weights, but the graph has none; make it with one for each edge."
+            f"{algorithm} needs weights, but the graph has none; name the column that has them by "
+            "weight= (--weight), or make the graph with one for each edge."
         )
     found = _spreads.get(graph)
     if found is None:

@@ -130,7 +130,8 @@ def _for_people(facts: dict[str, Any]) -> dict[str, str]:
     if facts["num_vertices"] == 0:
         fields["labels"] = "none"
     elif labels["kind"] != "range":
-        fields["labels"] += f" ({labels['kind']}, in index order)"
+        kind = "names" if labels["kind"] == "objects" else "numbers with gaps"
+        fields["labels"] += f" ({kind}, in index order)"
     if "note" in facts:
         fields["note"] = facts["note"]
     return fields

@@ -285,6 +285,8 @@ def _for_people(facts: dict[str, Any], extra: Iterable[str]) -> dict[str, str]:
     kind = "directed" if graph["directed"] else "undirected"
     parameters = ", ".join(f"{name}={value}" for name, value in facts["parameters"].items())
     threads = facts["threads"]
+    if isinstance(threads, list):  # of a set
+        threads = " + ".join(map(str, threads))
     fields = {
         "algorithm": facts["algorithm"] + (f" ({parameters})" if parameters else ""),
         "graph": f"{graph['path']}: {graph['num_vertices']:,} vertices, "
@@ -300,6 +302,8 @@ def _for_people(facts: dict[str, Any], extra: Iterable[str]) -> dict[str, str]:
         fields["TEPS"] = f"{show_rate(facts['teps'])} million"
     if facts["reached"] is not None:
         fields["reached"] = f"{facts['reached']:,} of {graph['num_vertices']:,} vertices"
+        if facts.get("path") is not None:
+            fields["reached"] += ", before it stopped at the target"
     if "path" in facts:
         fields["path"] = show_path(facts["path"], facts["path_length"])
     if "converged" in facts:

@@ -28,6 +28,7 @@ from evener.graph.files import FORMATS, load
 
 # Kernels differ by what a graph stores; vertices and arcs are counted in 32 bits up to 2**31.
 _WEIGHTS = (None, np.int32, np.float32, np.float64)
+_ROWS = ("a b\n", "1 2\n", "1 2 3\n", "5 77777777777\n")
 _GRAPHS = "graph-"  # what is known of graphs is kept there too
 _KEPT = ("*.bin", "kernel-*.cubin")  # compiled for the CPU, and for a GPU
 
@@ -183,21 +184,45 @@ def _other_value(option: Option, graph: Graph) -> Any:
 
 
 def _warm_loading(graphs: list[Graph], folder: Path) -> Warmed:
-    """Write each graph in each format that can hold it, and read it."""
+    """Write each graph in each format that can hold it, read it, and look at what was read."""
     compiled = found = 0
     began = time.perf_counter()
     with tempfile.TemporaryDirectory() as place, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of what a format cannot say
-        for graph, suffixes in itertools.product(graphs, FORMATS.values()):
+        for line in _ROWS:  # as others write files, without a note of what they hold
+            path = Path(place) / "rows.el"
+            path.write_text(line * 150)
+            _look_at(load(path, header=False))
+        every = itertools.product((*graphs, *_labelled()), FORMATS.items())
+        for graph, (format, suffixes) in every:
             before, path = _kept(folder), Path(place) / f"graph{suffixes[0]}"
             with contextlib.suppress(EvenerError):  # of formats, or extras, without such a graph
                 graph.save(path)
-                load(path).symmetrize()
+                _look_at(load(path, verify=True) if format == "evg" else load(path))
                 if _kept(folder) - before:
                     compiled += 1
                 else:
                     found += 1
     return Warmed("loading", "cpu", compiled, found, time.perf_counter() - began)
+
+
+def _labelled() -> list[Graph]:
+    """Graphs with names, with numbers that leave gaps, and with many parallel arcs."""
+    found = []
+    for labels in (["a", "b", "c"], [5, 1 << 20, 1 << 40]):
+        src, dst = np.arange(150) % 3, np.arange(150) % 2
+        for weight in (None, *(np.ones(150, dtype) for dtype in _WEIGHTS[1:])):
+            found.append(Graph.from_edges(src, dst, weight, labels=labels))
+    return found
+
+
+def _look_at(graph: Graph) -> None:
+    """What people do with a graph that they have loaded."""
+    graph.symmetrize()
+    for duplicates in ("first", "min", "sum"):
+        graph.simplify(duplicates)
+    graph.largest_component()
+    graph.ego(graph.labels[:1].tolist()[0], 1)
 
 
 def _kept(folder: Path) -> set[Path]:

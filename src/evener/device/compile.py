@@ -7,9 +7,12 @@ notebook, and is found again whenever the same code meets the same types on the 
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import threading
+import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -27,6 +30,28 @@ def compiler_lock() -> Any:
     from numba.core.compiler_lock import global_compiler_lock
 
     return global_compiler_lock
+
+
+_clock = threading.local()  # .seconds spent on compiling, .began while some is under way
+
+
+def seconds_compiling() -> float:
+    """How long this thread has compiled and loaded compiled code, in all."""
+    return getattr(_clock, "seconds", 0.0)
+
+
+@contextlib.contextmanager
+def compiling() -> Iterator[None]:
+    """Count what is done here for `seconds_compiling`: once, however it is nested."""
+    if getattr(_clock, "began", None) is not None:
+        yield
+        return
+    _clock.began = time.perf_counter()
+    try:
+        yield
+    finally:
+        _clock.seconds = seconds_compiling() + time.perf_counter() - _clock.began
+        _clock.began = None
 
 
 _inners: weakref.WeakSet[Compiled] = weakref.WeakSet()  # functions that are parts of others
@@ -194,7 +219,7 @@ def _quickly(compile_for: Callable[..., Any], context: Any) -> Callable[..., Any
         return flags and (flags.nrt, frozenset(flags.fastmath.flags), flags.error_model)
 
     def compile_quickly(signature: Any) -> Any:
-        with remembering(context, types, options), without_garbage_collection():
+        with compiling(), remembering(context, types, options), without_garbage_collection():
             return compile_for(signature)
 
     return compile_quickly

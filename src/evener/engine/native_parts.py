@@ -11,6 +11,7 @@ import numpy as np
 
 from evener import progress
 from evener.device import interrupts, require_memory
+from evener.device.compile import compiling, seconds_compiling
 from evener.device.states import state_type
 from evener.device.sync import new_sync
 from evener.device.team import most_threads, run_teams
@@ -77,13 +78,14 @@ def run_parts(
         job.left = require_parts(
             job.declaration, job.graph, part_of, limits, devices, direction
         )  # fmt: skip
-    began = time.perf_counter()
+    began, earlier = time.perf_counter(), seconds_compiling()
     require_threads(threads)
     parts = None
     if job.graph.num_vertices:
         lists = {**lists_of(job, direction), "has_ghosts": not far_is_global(job.declaration)}
         parts = divide_by(job.graph, partition, shares, **lists)
-    job.stats["partition_seconds"] = time.perf_counter() - began
+    compiled = seconds_compiling() - earlier  # to divide a graph is compiled too, at first
+    job.stats["partition_seconds"] = time.perf_counter() - began - compiled
     _execute(job, threads, parts, policy, direction)
     told = [" + ".join(f"{n:,}" for n in job.stats.get(what, ())) for what in ("owned", "ghosts")]
     return [
@@ -179,7 +181,8 @@ class _Run:
         for name, field in job.fields.items():
             if self.d.fields[name].replicated:
                 job.fields[name] = np.asarray(field)  # all parts may work on this one
-        self.kernel = self._lower(direction)
+        with compiling():
+            self.kernel = self._lower(direction)
         totals = tuple(self._total_dtypes())
         key = (*kernel_key(job), policy.measure, hub is not None, totals, self._is_single)
         self.worker = _worker(self.kernel.text, key, self.kernel.names)
@@ -205,12 +208,13 @@ class _Run:
         count, sync, arguments = self.teams[0]
         examples = (0, count, sync, *arguments)
         began = time.perf_counter()
-        job.stats["from_cache"] = self.worker.find_for(*examples)
-        if not job.stats["from_cache"]:
-            what = f"compiling {self.d.name} for {len(threads)} parts"
-            with progress.task(what), interrupts.kept():
-                check_functors(self.d, _functors(job, self.kernel), *self._examples())
-                compile_kernel(self.d, self.worker, *examples)
+        with compiling():
+            job.stats["from_cache"] = self.worker.find_for(*examples)
+            if not job.stats["from_cache"]:
+                what = f"compiling {self.d.name} for {len(threads)} parts"
+                with progress.task(what), interrupts.kept():
+                    check_functors(self.d, _functors(job, self.kernel), *self._examples())
+                    compile_kernel(self.d, self.worker, *examples)
         self.compile_seconds = time.perf_counter() - began
 
     def _again(self, name: str, p: int, make: Callable[[], Any]) -> Any:

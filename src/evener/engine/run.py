@@ -12,6 +12,7 @@ import numpy as np
 
 from evener import progress
 from evener.device import format_bytes, num_cores, num_threads
+from evener.device.compile import compiling, seconds_compiling
 from evener.device.cuda import require, why_not
 from evener.device.mapped_files import require_whole
 from evener.device.team import most_threads
@@ -259,11 +260,13 @@ def _execute(
             )  # fmt: skip
             return [f"{error} So it ran on the GPU alone.", *then]
     if len(devices) > 1 and kinds == {"cpu"}:
-        from evener.engine.native_parts import run_parts
-
+        before = seconds_compiling()
+        with compiling():  # to load what compiles is part of a first run too
+            from evener.engine.native_parts import run_parts
         assert policy is not None
-        threads = cores_of(devices)
-        return run_parts(job, threads, partition, direction, policy, limits)
+        reasons = run_parts(job, cores_of(devices), partition, direction, policy, limits)
+        job.stats["compile_seconds"] = seconds_compiling() - before
+        return reasons
     if len(devices) > 1 and kinds == {"cuda"}:
         from evener.engine import hybrid
         from evener.engine.gpu_parts import run_gpu_parts

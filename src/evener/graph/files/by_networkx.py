@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -20,6 +21,7 @@ from evener.graph.files.request import Request
 from evener.graph.files.source import Source
 from evener.graph.files.target import replacing
 
+_LONG_EXPONENT = re.compile(rb"[+-]?\b\d[\d.]*[eE]\+?\d{3,}\b")
 _BYTES_PER_CHARACTER = 20  # of memory that a graph of NetworkX and its text take
 
 
@@ -43,9 +45,21 @@ def read_by_networkx(
         graph = from_networkx(found, weight=weight or None)
         if request.has_weight and graph._weights is None and graph.num_edges:
             raise GraphError(f"no edge has an attribute {weight!r}.")
+        _require_fitting(source, graph)
     except GraphError as error:
         source.fail(str(error).rstrip("."))
     return combined(graph, request)
+
+
+def _require_fitting(source: Source, graph: Graph) -> None:
+    """Refuse a decimal that has become infinite, which NetworkX takes as it is."""
+    weights = graph._weights
+    if weights is None or weights.dtype.kind != "f" or not np.isinf(weights).any():
+        return
+    for found in _LONG_EXPONENT.finditer(source.text()):
+        if np.isinf(float(found[0])):
+            what = f"{found[0].decode()!r} is too large for a float; expected a number or inf"
+            source.fail(what, source.line_at(found.start()))
 
 
 def _with_whole_numbers(networkx: ModuleType, found: Any) -> Any:

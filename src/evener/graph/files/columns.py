@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from evener.errors import GraphError
+from evener.errors import GraphError, did_you_mean
 from evener.graph.csr import Graph
 from evener.graph.files.request import Column, Request
 from evener.graph.files.source import Source
@@ -143,9 +143,10 @@ def _number_of(
                 )
     if isinstance(wanted, str) and not (wanted.isascii() and wanted.isdecimal()):
         there = "no header" if names is None else f"the columns {_listed(names)}"
+        near = did_you_mean(wanted, names or ())
         raise GraphError(
-            f"{option} is {wanted!r}, but {source.name} has {there}; give the number of a column, "
-            f"from 0{'' if names is None else ', or one of these names'}."
+            f"{option} is {wanted!r}, but {source.name} has {there}{near}; give the number of a "
+            f"column, from 0{'' if names is None else ', or one of these names'}."
         )
     assert wanted is not None
     if int(wanted) >= width:
