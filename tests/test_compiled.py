@@ -40,10 +40,10 @@ TRIPLE = """
 
 def test_another_process_finds_the_compiled_code(tmp_path):
     assert python(TRIPLE, EVENER_CACHE=str(tmp_path)) == "[0, 3, 6, 9, 12] 0"
-    first = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
+    first = {path: path.stat().st_ino for path in tmp_path.iterdir()}
     assert first
     assert python(TRIPLE, EVENER_CACHE=str(tmp_path)) == "[0, 3, 6, 9, 12] 1"
-    assert {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == first
+    assert {path: path.stat().st_ino for path in tmp_path.iterdir()} == first
     changed = TRIPLE.replace("FACTOR = 3", "FACTOR = 4")
     assert python(changed, EVENER_CACHE=str(tmp_path)) == "[0, 4, 8, 12, 16] 0"
     checked = python(TRIPLE, EVENER_CACHE=str(tmp_path), NUMBA_BOUNDSCHECK="1")
@@ -92,7 +92,7 @@ def test_a_damaged_file_is_compiled_again(damage, tmp_path, monkeypatch):
     assert not again.dispatcher.stats.cache_hits
     (file,) = tmp_path.iterdir()
     content = file.read_bytes()
-    assert content[:32] == hashlib.sha256(content[32:]).digest()
+    assert content[:32] == hashlib.sha256(file.name.encode() + b"\0" + content[32:]).digest()
     once_more = Compiled(double)
     assert once_more(21) == 42
     assert once_more.dispatcher.stats.cache_hits
