@@ -62,7 +62,8 @@ def load_bytes(name: str) -> bytes | None:
     if folder is None:
         return None
     try:
-        handle = os.open(folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        # Opening a pipe would wait for its writer.
+        handle = os.open(folder / name, os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
         return None
     with os.fdopen(handle, "rb") as file:
