@@ -11,6 +11,8 @@ from evener.errors import DeviceError, ProgramError
 
 DEVICES = ("python", "cpu:1", "cpu", "python+python", "cpu+cpu")
 TABLE = np.arange(4)
+SQUARE = np.arange(16).reshape(4, 4)
+MIXED = (1, 2.5)
 
 
 class Mistaken(ev.Program):
@@ -22,6 +24,7 @@ class Mistaken(ev.Program):
     small = ev.Field("int32")
     real = ev.Field("float64")
     single = ev.Field("float32")
+    summed = ev.Field("int32", fill=1 << 30, merge="sum")
 
     @ev.functor
     def err(v, s):
@@ -52,6 +55,16 @@ class Mistaken(ev.Program):
                 s.id[v] * 1000,
                 0,
             )
+        elif s.which == 11:
+            s.real[v] = SQUARE[s.id[v], s.id[v] + 1]
+        elif s.which == 12:
+            s.real[v] = SQUARE[-1][s.id[v] - 8]
+        elif s.which == 13:
+            s.real[v] = (s.id[v] + 7) ** 40
+        elif s.which == 14:
+            ev.atomic.add(s.summed, v, 1 << 30)
+        else:
+            s.real[v] = TABLE[s.zero - 1] * MIXED[1] + SQUARE[1:, 2][s.zero]
 
     loop = ev.stages.compute(err)
 
@@ -67,6 +80,10 @@ FOUND = {
     8: ("1e39", "too large for float32"),
     9: ("TABLE[s.id[v] + 4]", "TABLE is indexed out of range"),
     10: ("s.id[v] * 1000", "s.root is indexed out of range"),
+    11: ("SQUARE[s.id[v], s.id[v] + 1]", "SQUARE is indexed out of range"),
+    12: ("SQUARE[-1][s.id[v] - 8]", "SQUARE[-1] is indexed out of range"),
+    13: ("(s.id[v] + 7) ** 40", "a number overflows"),
+    14: ("ev.atomic.add(s.summed", "the sum in summed overflows int32"),
 }
 
 
@@ -113,6 +130,24 @@ def assert_both_ends_told(device):
     for direction in ("push", "pull"):
         with pytest.raises(ProgramError, match="by 0 at the edge from 1 to 2"):
             ev.run(Divided, graph, device=device, direction=direction, check=True)
+
+
+def test_tables_that_are_around_a_program():
+    table = np.arange(4)
+
+    class Looking(ev.Program):
+        value = ev.Field("int64")
+
+        @ev.functor
+        def look(v, s):
+            s.value[v] = table[s.id[v]]
+
+        loop = ev.stages.compute(look)
+
+    for device in ("python", "cpu:1"):
+        assert ev.run(Looking, ev.generate.path(4), device=device, check=True).value[3] == 3
+        with pytest.raises(ProgramError, match=r"table is indexed out of range at vertex 4"):
+            ev.run(Looking, ev.generate.path(5), device=device, check=True)
 
 
 def test_gathered_values():

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import evener as ev
+from processes import python
 
 GRAPH = ev.generate.rmat(12, 16, weights=(0.5, 2.0), seed=1)
 ARCS = ev.generate.rmat(12, 16, weights=(0.5, 2.0), seed=1, directed=True)
@@ -55,6 +56,88 @@ def test_calls_from_several_threads():
 
 def _in_child(connection):
     connection.send(ev.bfs(GRAPH, HUB).depth)
+
+
+def test_a_child_that_is_forked_while_a_form_of_a_graph_is_made():
+    """No lock is around what is made once: its owner would not be in the child."""
+    printed = python(
+        """
+        import os, signal, threading
+        import evener as ev
+        from evener.graph import build
+
+        graph, other = (ev.generate.rmat(5, 4, seed=seed, directed=True) for seed in (1, 2))
+        graph.transpose()  # which compiles it
+        made, make, leave = threading.Event(), build.build_csr, threading.Event()
+
+        def waiting(*given):
+            made.set()
+            leave.wait()
+            return make(*given)
+
+        build.build_csr = waiting
+        thread = threading.Thread(target=other.transpose)
+        thread.start()
+        made.wait()
+        build.build_csr = make
+        child = os.fork()
+        if child == 0:
+            signal.alarm(30)
+            third = ev.generate.rmat(5, 4, seed=3, directed=True)
+            os._exit(7 if third.transpose().num_edges == third.num_edges else 1)
+        leave.set()
+        thread.join()
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        """
+    )
+    assert printed == "7"
+
+
+def test_a_child_that_is_forked_while_the_compiler_is_loaded():
+    printed = python(
+        """
+        import os, signal, sys, threading
+        import evener as ev
+
+        thread = threading.Thread(target=lambda: __import__("numba"))
+        thread.start()
+        while "numba.core" not in sys.modules:
+            pass
+        child = os.fork()
+        if child == 0:
+            signal.alarm(30)
+            import numba.core.compiler_lock
+            os._exit(7)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        """
+    )
+    assert printed == "7"
+
+
+COLD = """
+    import os, signal, threading
+    from concurrent.futures import ThreadPoolExecutor
+    import evener as ev
+
+    graph = ev.generate.rmat(6, 4, seed=1)
+    with ThreadPoolExecutor(4) as pool:
+        running = [pool.submit(ev.bfs, graph, v, device="cpu:2") for v in range(8)]
+        running += [pool.submit(ev.connected_components, graph, device="cpu:1")]
+        child = os.fork()  # while they compile
+        if child == 0:
+            signal.alarm(200)
+            os._exit(7 if ev.pagerank(graph, device="cpu:1").rank.sum() > 0.9 else 1)
+        depths = [one.result().depth for one in running[:-1]]
+    assert all((depths[v][v], depths[v].max() < 64) == (0, True) for v in range(8))
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_threads_and_forks_from_an_empty_cache(tmp_path):
+    """One lock is around compiling and around making dispatchers."""
+    assert python(COLD, timeout=600, EVENER_CACHE=str(tmp_path)) == "7"
 
 
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork here")

@@ -682,7 +682,7 @@ def test_scalars():
         high = Scalar(np.float64, "max")
         flag = Scalar(np.bool_, "any")
         never = Scalar(np.int64, "sum")
-        before = Field(np.float64)
+        earlier = Field(np.float64)
         after = Field(np.float64)
 
         @functor
@@ -694,15 +694,15 @@ def test_scalars():
             return s.id[v] == 2
 
         @functor
-        def note_before(v, s):
-            s.before[v] = s.low + s.never
+        def note_earlier(v, s):
+            s.earlier[v] = s.low + s.never
 
         @functor
         def note_after(v, s):
             s.after[v] = s.low + s.high
 
         loop = (
-            compute(note_before),
+            compute(note_earlier),
             reduce(value, "min", into=low),
             reduce(value, "max", into=high),
             reduce(is_two, "any", into=flag),
@@ -710,11 +710,79 @@ def test_scalars():
         )
 
     job = ran(Scalars, ev.generate.path(4))
-    assert job.fields["before"].tolist() == [2**31 - 1] * 4
+    assert job.fields["earlier"].tolist() == [2**31 - 1] * 4
     assert job.fields["after"].tolist() == [9] * 4
     assert job.scalars == {"low": 3, "high": 6, "flag": True, "never": 0}
     assert job.scalars["low"].dtype == np.int32
     assert ran(Scalars, Graph.from_edges([], [])).scalars["high"] == -math.inf
+
+
+def test_numbers_have_the_width_of_compiled_code():
+    class Wide(Program):
+        small = Field(np.int32, fill=3)
+        table = Field(np.int32, fill=1, merge="max", replicated=True)
+        flag = Field(np.bool_, fill=True)
+        factor = Param(np.int32, 70_000)
+        shifted = Field(np.int64)
+        wrapped = Field(np.int64)
+        cubed = Field(np.int64)
+        counted = Field(np.int64)
+        cut = Field(np.int32)
+
+        @functor
+        def compute_(v, s):
+            s.shifted[v] = (s.small[v] << 32) + (s.table[v] << 33)
+            s.wrapped[v] = (s.id[v] + 1) * 9223372036854775807
+            s.cubed[v] = s.factor * s.factor * s.factor
+            s.counted[v] = s.flag[v] + s.flag[v]
+            s.cut[v] = (1 << 32) + s.degree[v]
+
+        loop = compute(compute_)
+
+    graph = ev.generate.path(3)
+    wanted = {
+        "shifted": [5 << 32] * 3, "wrapped": [2**63 - 1, -2, 2**63 - 3],
+        "cubed": [70_000**3] * 3, "counted": [2] * 3, "cut": [1, 2, 1],
+    }  # fmt: skip
+    for device in ("python", "python+python", "cpu:1"):
+        found = ev.run(Wide, graph, device=device)
+        for name, values in wanted.items():
+            assert getattr(found, name).tolist() == values, (device, name)
+
+
+@pytest.mark.parametrize("ends", [([1, 3], [2, 1]), ([], [])], ids=["some edges", "no edges"])
+def test_a_vertex_without_edges_gathers_what_changes_nothing(ends):
+    class Least(Program):
+        value = Field(np.int32, fill=5)
+        least = Field(np.int64)
+        most = Field(np.float64)
+
+        @functor
+        def offer(src, dst, edge, s):
+            return s.value[src]
+
+        @functor
+        def share(src, dst, edge, s):
+            return s.value[src] / 2
+
+        @functor
+        def take(v, total, s):
+            s.least[v] = total
+            return True
+
+        @functor
+        def take_most(v, total, s):
+            s.most[v] = total
+            return True
+
+        loop = (gather(offer, "min", take), gather(share, "max", take_most))
+
+    graph = Graph.from_edges(*ends, num_vertices=4)
+    has_edge = graph.in_degrees > 0
+    for device in ("python", "python+python", "cpu:1"):
+        found = ev.run(Least, graph, device=device)
+        assert found.least.tolist() == np.where(has_edge, 5, 2**63 - 1).tolist(), device
+        assert found.most.tolist() == np.where(has_edge, 2.5, -np.inf).tolist(), device
 
 
 # ---- errors ---------------------------------------------------------------------------------

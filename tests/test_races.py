@@ -89,13 +89,13 @@ class CountsByValue(Counts):
 
 class Keeps(Program):
     high = Field(np.int64, merge="max")
-    before = Field(np.int64, follows=high)
+    earlier = Field(np.int64, follows=high)
 
     @functor
     def offer(src, dst, edge, s):
         old = atomic.max(s.high, dst, s.id[src])  # OLD
         if old < s.id[src]:
-            s.before[dst] = old
+            s.earlier[dst] = old
             return True
         return False
 
@@ -288,6 +288,76 @@ def _adds_to_a_follower():
         loop = repeat(advance(visit))
 
 
+def _adds_by_way_of_names():
+    class Sizes(Program):
+        label = Field(np.int64, fill=0)
+        size = Field(np.int64, merge="any", replicated=True)
+
+        @functor
+        def count(v, s):
+            label = s.label[v]
+            here = label
+            s.size[here] = s.size[s.label[v]] + 1  # LOST
+
+        loop = compute(count)
+
+
+def _adds_by_way_of_another_field():
+    class Visits(Program):
+        visits = Field(np.int64, merge="any")
+        more = Field(np.int64, merge="any")
+
+        @functor
+        def visit(src, dst, edge, s):
+            s.more[dst] = s.visits[dst] + 1  # LOST
+            s.visits[dst] = s.more[dst]
+            return True
+
+        loop = edges(visit)
+
+
+def _adds_to_what_an_atomic_returned():
+    class Highest(Program):
+        high = Field(np.int64, merge="max")
+
+        @functor
+        def raise_(src, dst, edge, s):
+            old = atomic.max(s.high, dst, 0)
+            s.high[dst] = old + 1  # LOST
+            return True
+
+        loop = edges(raise_)
+
+
+def _claims_another_vertex():
+    class Visits(Program):
+        seen = Field(np.int64, fill=0, merge="any")
+        visits = Field(np.int64, merge="any")
+
+        @functor
+        def visit(src, dst, edge, s):
+            if atomic.exchange(s.seen, src, 1) == 0:
+                s.visits[dst] += 1  # LOST
+            return True
+
+        loop = edges(visit)
+
+
+def _looks_and_writes_any():
+    class Widest(Program):
+        width = Field(WEIGHT, fill=0, merge="any")
+
+        @functor
+        def widen(src, dst, edge, s):
+            offer, old = min(s.width[src], s.weight[edge]), s.width[dst]
+            if old >= offer:
+                return False
+            s.width[dst] = offer  # LOST
+            return True
+
+        loop = repeat(advance(widen))
+
+
 LOST = [
     (_looks_and_writes, "use atomic.max(s.width, dst, offer)."),
     (_takes_the_larger, "use atomic.max(s.high, dst, …)."),
@@ -295,6 +365,11 @@ LOST = [
     (_adds_in_two_steps, "use atomic.max(s.visits, src, …)."),
     (_adds_in_a_table, "use atomic.add, atomic.min or atomic.max, and the merge that goes with"),
     (_adds_to_a_follower, "use atomic.add(s.paths, dst, 1), and merge='sum'."),
+    (_adds_by_way_of_names, "writes s.size[here] by what it held before"),
+    (_adds_by_way_of_another_field, "writes s.more[dst] by what it held before"),
+    (_adds_to_what_an_atomic_returned, "use atomic.max(s.high, dst, …)."),
+    (_claims_another_vertex, "use atomic.add(s.visits, dst, 1), and merge='sum'."),
+    (_looks_and_writes_any, "and the merge that goes with it."),
 ]
 
 

@@ -19,7 +19,7 @@ _SHOW_AFTER_SECONDS = 1.0
 _LINE_SECONDS = 0.5  # between two lines in a notebook, which travel over a network
 
 _current = threading.local()  # .task: the outermost task of a thread
-_lock = threading.Lock()  # guards the display and the rows in it
+_lock = threading.RLock()  # guards the display and the rows in it
 _display: Any = None  # a `_Bars` or `_Line` while any task shows
 
 
@@ -205,7 +205,7 @@ def tell_supersteps(supersteps: int, frontier: int, arcs: int) -> None:
 
 def _forget() -> None:
     global _lock, _display
-    _lock, _display, current = threading.Lock(), None, getattr(_current, "task", None)
+    _lock, _display, current = threading.RLock(), None, getattr(_current, "task", None)
     if current is not None:
         current.row = current.timer = None
 

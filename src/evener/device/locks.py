@@ -10,6 +10,8 @@ The order in which locks are taken, the first first:
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import os
 import sys
 import threading
@@ -17,6 +19,7 @@ from typing import Any
 
 from evener.errors import DeviceError
 
+_LOADED_LATE = ("evener", "numba", "llvmlite")  # while threads may already fork
 _PATIENCE = 60.0  # seconds that a fork waits for another thread to compile
 
 
@@ -50,8 +53,18 @@ def _lock_of_compiler() -> Any:
 _held: list[Any] = []
 
 
+def _finish_imports() -> None:
+    """Wait for modules that other threads load: in a child nobody would let go of their locks."""
+    for name, module in list(sys.modules.items()):
+        begun = getattr(getattr(module, "__spec__", None), "_initializing", False)
+        if begun and name.partition(".")[0] in _LOADED_LATE:
+            with contextlib.suppress(ImportError):
+                importlib.import_module(name)
+
+
 def _before_fork() -> None:
     """Wait until nobody compiles: a child would inherit a compiler that was left in the middle."""
+    _finish_imports()
     lock = _lock_of_compiler()
     if lock is not None and lock._lock.acquire(timeout=_PATIENCE):
         _held.append(lock._lock)

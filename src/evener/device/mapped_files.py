@@ -34,7 +34,7 @@ _KNOWN = sys.platform == "linux" and platform.machine() in ("x86_64", "aarch64")
 _live: dict[int, weakref.ref[MappedFile]] = {}  # by address
 _cut: list[MappedFile] = []  # met by the handler, and not told yet
 _handler: Any = None  # what the system calls, and what it called before: they must stay alive
-_lock = threading.Lock()
+_lock = threading.RLock()
 
 
 class MappedFile(mmap.mmap):
@@ -190,7 +190,7 @@ def _is_handling(frame: Any) -> bool:
 
 def _forget() -> None:
     global _lock
-    _lock = threading.Lock()
+    _lock = threading.RLock()
 
 
 if hasattr(os, "register_at_fork"):

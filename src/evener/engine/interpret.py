@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from evener.engine.interpret_numbers import widened, widened_all
 from evener.engine.interpret_stages import (
     COMBINE,
     Adjacency,
@@ -46,7 +47,8 @@ def interpret(job: Job, direction: str = "auto") -> None:
     >>> job.fields["depth"].tolist()
     [0, 1, 2]
     """
-    with np.errstate(divide="ignore", invalid="ignore"):  # 1 / 0 is inf, as in compiled code
+    # 1 / 0 is inf and whole numbers wrap round, as in compiled code.
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         Loop(job, OneDevice(job, direction)).run()
 
 
@@ -56,8 +58,9 @@ class OneDevice:
     def __init__(self, job: Job, direction: str):
         graph = job.graph
         state = State(
-            **job.fields, **job.params, id=range(graph.num_vertices),
-            degree=graph.degrees, num_vertices=graph.num_vertices,
+            **widened_all(job.fields), **widened_all(job.params),
+            id=np.arange(graph.num_vertices), degree=widened(graph.degrees),
+            num_vertices=np.int64(graph.num_vertices),
         )  # fmt: skip
         turned: list[Adjacency] = []
 
@@ -133,7 +136,7 @@ class Loop:
     def set_scalar(self, name: str, value: Any) -> None:
         """Give a scalar its value, in its own type."""
         self.job.scalars[name] = self.dtypes[name].type(value)
-        self.set(**{name: self.job.scalars[name]})
+        self.set(**{name: widened(self.job.scalars[name])})
 
     # ---- stages ---------------------------------------------------------------------------
 

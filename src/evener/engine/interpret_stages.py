@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from evener.device.once import once
+from evener.engine.interpret_numbers import widened
 from evener.errors import ProgramError
 from evener.graph.csr import Graph
 from evener.programs.fields import neutral
@@ -100,7 +102,7 @@ class Part:
             return self.out
         return self.into() if along == "in" or not self.directed else self._both
 
-    @functools.cached_property
+    @once
     def _both(self) -> Adjacency:
         return Adjacency.joined(self.into(), self.out)
 
@@ -146,7 +148,7 @@ def advance_push(part: Part, stage: Advance, frontier: Frontier) -> Outcome:
     """From each vertex of the frontier along its out-edges."""
     s, f = part.s, part.call(stage.functor)
     where = part.call(stage.where) if stage.where else None
-    s.weight = part.out.weights
+    s.weight = widened(part.out.weights)
     emitted: set[Any] = set()
     calls = 0
     for src in frontier:
@@ -163,7 +165,7 @@ def advance_pull(part: Part, stage: Advance, frontier: Frontier) -> Outcome:
     s, f = part.s, part.call(stage.functor)
     where = part.call(stage.where) if stage.where else None
     into, members = part.into(), set(frontier)
-    s.weight = into.weights
+    s.weight = widened(into.weights)
     emitted = []
     calls = 0
     for dst in part.vertices:
@@ -182,7 +184,7 @@ def advance_pull(part: Part, stage: Advance, frontier: Frontier) -> Outcome:
 def filter_(part: Part, stage: Filter, frontier: Frontier) -> Outcome:
     """Keep what the functor says."""
     s, f = part.s, part.call(stage.functor)
-    s.weight = part.out.weights
+    s.weight = widened(part.out.weights)
     if stage.on_edges:
         return Outcome([edge for edge in frontier if f(*edge, s)], len(frontier))
     return Outcome([v for v in frontier if f(v, s)])
@@ -191,7 +193,7 @@ def filter_(part: Part, stage: Filter, frontier: Frontier) -> Outcome:
 def compute(part: Part, stage: Compute, frontier: Frontier) -> Outcome:
     """Call the functor at each vertex, or for each edge."""
     s, f = part.s, part.call(stage.functor, returns=False)
-    s.weight = part.out.weights
+    s.weight = widened(part.out.weights)
     for item in frontier:
         if stage.on_edges:
             f(*item, s)
@@ -204,8 +206,9 @@ def gather(part: Part, stage: Gather, frontier: Frontier) -> Outcome:
     """Combine the values of the edges of each vertex, then apply the totals."""
     s, apply = part.s, part.call(stage.apply)
     f = part.call(stage.functor) if stage.sees_dst else _without_dst(part.call(stage.functor))
-    into, combine = part.side(stage.along), _combination(part, stage)
-    s.weight = into.weights
+    into = part.side(stage.along)
+    s.weight = widened(into.weights)
+    combine = _combination(part, stage, lambda v: _without_edges(f, v, s))
     calls = 0
     kept = []
     totals = []
@@ -213,8 +216,8 @@ def gather(part: Part, stage: Gather, frontier: Frontier) -> Outcome:
         values = [f(src, dst, edge, s) for src, edge in into.of_vertex(dst)]
         calls += len(values)
         if not stage.asynchronous:
-            totals.append((dst, combine(values)))
-        elif (total := combine(values)) is not None and apply(dst, total, s):
+            totals.append((dst, combine(values, dst)))
+        elif (total := combine(values, dst)) is not None and apply(dst, total, s):
             kept.append(dst)
     for dst, total in totals:
         if total is not None and apply(dst, total, s):
@@ -222,35 +225,55 @@ def gather(part: Part, stage: Gather, frontier: Frontier) -> Outcome:
     return Outcome(kept, calls)
 
 
+def _without_edges(f: Callable[..., Any], v: Any, s: State) -> Any:
+    """A value of the kind that a gather makes, where perhaps no edge is."""
+    weights = s.weight
+    if weights is not None and not len(weights):
+        s.weight = widened(np.ones(1, weights.dtype))
+    value = f(v, v, 0, s)
+    s.weight = weights
+    return value
+
+
 def _without_dst(f: Callable[..., Any]) -> Callable[..., Any]:
     return lambda src, dst, edge, s: f(src, edge, s)
 
 
-def _combination(part: Part, stage: Gather) -> Callable[[list[Any]], Any]:
-    """A function of all values of a vertex; None where there is nothing to apply."""
+def _combination(
+    part: Part, stage: Gather, sample: Callable[[Any], Any]
+) -> Callable[[list[Any], Any], Any]:
+    """A function of all values of a vertex, and the vertex; None where nothing is to be applied.
+
+    ``sample`` gives a value at a vertex that has no edge.
+    """
     if stage.combine_is_functor:
         own = part.call(stage.combine[1:])
-        return lambda values: functools.reduce(own, values) if values else None
+        return lambda values, v: functools.reduce(own, values) if values else None
     if stage.combine == "sum":
-        return sum  # from 0: True + True is 2, as in compiled code
+        return lambda values, v: sum(values)  # from 0: True + True is 2, as in compiled code
     pair = COMBINE[stage.combine]
-    seen = np.dtype(np.float64)
+    dtype: np.dtype | None = None
 
-    def combine(values: list[Any]) -> Any:
-        nonlocal seen
-        if not values:
-            return neutral(stage.combine, seen)
-        seen = np.asarray(values[0]).dtype
-        return functools.reduce(pair, values)
+    def combine(values: list[Any], v: Any) -> Any:
+        nonlocal dtype
+        if dtype is None:
+            dtype = _dtype_of_total(values[0] if values else sample(v))
+        return functools.reduce(pair, values) if values else neutral(stage.combine, dtype)
 
     return combine
+
+
+def _dtype_of_total(value: Any) -> np.dtype:
+    """What compiled code adds values like this one up in: whole numbers in 64 bits."""
+    dtype = np.asarray(value).dtype
+    return np.dtype(np.int64) if dtype.kind in "bi" else dtype
 
 
 def edges(part: Part, stage: Edges) -> Outcome:
     """Visit all edges, or the slice of each neighbour list that the stage wants."""
     s, f = part.s, part.call(stage.functor)
     where = part.call(stage.where) if stage.where else None
-    s.weight = part.out.weights
+    s.weight = widened(part.out.weights)
     first, last = stage.neighbours or (0, None)
     outcome = Outcome()
     for src in part.vertices:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import dataclasses
 import time
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ import numpy as np
 from evener import progress
 from evener.device import compiled, interrupts
 from evener.device.compile import Compiled
+from evener.device.once import once
 from evener.device.states import state_type
 from evener.device.sync import new_sync
 from evener.device.team import run_together
@@ -129,7 +129,7 @@ class CompiledPart(Part):
         """Owned vertices and ghosts."""
         return len(self.holding.globals)
 
-    @cached_property
+    @once
     def lists(self) -> list[tuple[np.ndarray, ...]]:
         """Neighbour lists out of, into, and around the vertices."""
         return [self.arrays(self.side(along)) for along in ("out", "in", "both")]
@@ -141,7 +141,7 @@ class CompiledPart(Part):
         assert weights is not None
         return np.array(side.indptr, np.uint64), np.array(side.neighbours, self.ids), weights
 
-    @cached_property
+    @once
     def graph(self) -> tuple[np.ndarray, ...]:
         """All that a kernel sees of the graph."""
         flat = [array for side in self.lists for array in side]

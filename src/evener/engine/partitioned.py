@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from evener.engine.interpret import Frontiers, Loop
+from evener.engine.interpret_numbers import widened, widened_all
 from evener.engine.interpret_stages import Adjacency, Outcome, Part, State
 from evener.engine.job import Job
 from evener.engine.memory import require_parts
@@ -74,7 +75,7 @@ def run_partitioned(
         devices = job.names_of([f"cpu:{count}" if count else "python" for count in threads])
         require_parts(job.declaration, job.graph, part_of, limits, devices, direction)
     machine = Partitions(job, part_of, direction, threads, policy or policy_of("refined"))
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         Loop(job, machine).run()
     owned = [holding.owned for holding in machine.holdings]
     ghosts = [len(holding.globals) - holding.owned for holding in machine.holdings]
@@ -239,14 +240,16 @@ def _make_part(
     }
     holding = Holding(held.tolist(), len(owned), fields)
     offered = {
-        name: Replicated(array, holding.globals)
+        name: Replicated(widened(array), holding.globals)
         if job.declaration.fields[name].replicated
-        else array
+        else widened(array)
         for name, array in fields.items()
     }
+    degree = graph.degrees[held]
+    degree = degree if threads else widened(degree)
     state = State(
-        **offered, **job.params, id=holding.globals, degree=graph.degrees[held],
-        num_vertices=graph.num_vertices,
+        **offered, **widened_all(job.params), id=held, degree=degree,
+        num_vertices=np.int64(graph.num_vertices),
     )  # fmt: skip
     lists = [_local_lists(side, owned, held) for side in sides]
     into: Callable[[], Adjacency] = lambda: lists[-1]  # noqa: E731

@@ -38,7 +38,7 @@ class Local(int):
 class Replicated:
     """A field of full length: a vertex of the call is found by its global index."""
 
-    def __init__(self, values: np.ndarray, globals: list[int]):
+    def __init__(self, values: Any, globals: list[int]):
         self.values, self.globals = values, globals
 
     def _at(self, index: Any) -> Any:

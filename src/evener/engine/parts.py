@@ -16,12 +16,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from evener.device import bucket_cursors, parallel, require_memory
+from evener.device.once import once
 from evener.engine.partitioners import partition as assign
 from evener.graph.csr import Graph
 
@@ -59,7 +59,7 @@ class Parts:
     kept: dict[Any, Any] = field(default_factory=dict)  # arrays of the last run, for the next
     on_gpus: dict[Any, Any] = field(default_factory=dict)  # what is there of them
 
-    @cached_property
+    @once
     def slot_of(self) -> np.ndarray:
         """The slot of each vertex at its owner."""
         found = np.empty(sum(part.owned for part in self.parts), np.int64)

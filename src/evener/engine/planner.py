@@ -14,7 +14,6 @@ interpreter take turns: their times add up.
 
 from __future__ import annotations
 
-import functools
 import importlib.util
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -22,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from evener.device import available_memory, format_bytes, num_threads
+from evener.device.once import once
 from evener.engine.calibrate import EDGES_MAPPED, Calibration, Workload
 from evener.engine.cost_model import Costs
 from evener.engine.lower import pulls
@@ -259,7 +259,7 @@ class Model:
         needed = self.memory(found)
         return all(needed[p] <= self.allowed[p] for p in parts)
 
-    @functools.cached_property
+    @once
     def costs(self) -> Costs:
         """What parts cost: as measured on the set, or by the rates of its devices and links."""
         rates = self.rates()

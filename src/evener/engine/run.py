@@ -108,7 +108,8 @@ def run(
         Whether functors check themselves, on any device: indices out of range, divisions by 0,
         whole numbers that overflow, values that are no number (NaN) or do not fit their field. A
         run that met one raises `ProgramError` with the functor, the line and the vertex. It takes
-        some times as long. ``EVENER_CHECK=1`` does the same for every run.
+        some times as long. Functions that functors call, and what a gather sums up, are not
+        checked. ``EVENER_CHECK=1`` does the same for every run.
     deterministic
         Whether the answer must be the same to the last bit in every run (docs/contracts.md). On
         the CPU one thread runs a program whose updates race; GPUs and sets are refused for those.

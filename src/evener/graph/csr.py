@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import html
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evener.device import format_bytes, parallel
+from evener.device.once import once
 from evener.errors import GraphError
 from evener.graph import build, look
 from evener.graph.arguments import (
@@ -231,21 +231,21 @@ class Graph:
         """Weights aligned with `indices`, or None."""
         return None if self._weights is None else _read_only(self._weights)
 
-    @functools.cached_property
+    @once
     def labels(self) -> np.ndarray:
         """The label of each vertex in index order; 0..n-1 for a graph made without labels."""
         return _read_only(self._labels.array())
 
-    @functools.cached_property
+    @once
     def degrees(self) -> np.ndarray:
         """Out-degree of each vertex."""
         return _read_only(np.diff(self._indptr))
 
-    @functools.cached_property
+    @once
     def _least_degree(self) -> int:
         return int(self.degrees.min(initial=self.num_edges))
 
-    @functools.cached_property
+    @once
     def in_degrees(self) -> np.ndarray:
         """In-degree of each vertex."""
         if not self.directed:
@@ -295,7 +295,7 @@ class Graph:
         building = build.build_bytes(self.num_edges, self.num_vertices, self._weights)
         return building + self._indices.nbytes  # the sources of all arcs
 
-    @functools.cached_property
+    @once
     def _transpose(self) -> Graph:
         csr = build.build_csr(self._indices, self._sources(), self._weights, self.num_vertices)
         turned = Graph(*csr, directed=True, labels=self._labels)

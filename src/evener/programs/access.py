@@ -7,6 +7,7 @@ several devices are found when the class is made.
 from __future__ import annotations
 
 import ast
+import copy
 import inspect
 import textwrap
 from collections.abc import Iterator
@@ -106,7 +107,7 @@ class _Reader(ast.NodeVisitor):
             for node in ast.walk(definition)
             if isinstance(node, ast.Assign) and len(node.targets) == 1
         }
-        self.numbers: dict[str, str] = {}  # names that stand for s.id of a vertex
+        self.stands_for: dict[str, ast.expr] = {}  # what the names are that are assigned once
         assigned: dict[str, list[ast.expr | None]] = {}
         for node in ast.walk(definition):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -118,11 +119,8 @@ class _Reader(ast.NodeVisitor):
                 place = self.places.get(values[0].id)
                 if place in VERTICES:
                     self.places[local] = place
-        for local, values in assigned.items():
-            if len(values) == 1 and isinstance(values[0], ast.Subscript):
-                place = self._place(values[0])
-                if place in VERTICES:
-                    self.numbers[local] = place
+            if len(values) == 1 and values[0] is not None:
+                self.stands_for[local] = values[0]
 
     def _find_touches(self, definition: ast.FunctionDef) -> Iterator[Touch]:
         """All places of the text that read or write a field, with what decides their values."""
@@ -151,8 +149,7 @@ class _Reader(ast.NodeVisitor):
 
     def _place(self, index: ast.expr) -> str:
         """The vertex of the call that an index stands for, its number or not; else its text."""
-        if isinstance(index, ast.Name) and index.id in self.numbers:
-            return self.numbers[index.id]
+        index = _Expanded(self.stands_for).visit(copy.deepcopy(index))
         if (
             isinstance(index, ast.Subscript)
             and self._is_state_attribute(index.value)
@@ -379,6 +376,21 @@ class _Reader(ast.NodeVisitor):
             self.fail(f"s.{name} is one value for all vertices; write s.{name} without [ ]", node)
         known = ", ".join([*self.fields, *sorted(self.singles)]) or "nothing"
         self.fail(f"s.{name} is not declared; the program declares {known}", node)
+
+
+class _Expanded(ast.NodeTransformer):
+    """Writes what names stand for in their place."""
+
+    def __init__(self, stands_for: dict[str, ast.expr]):
+        self.stands_for = stands_for
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        """A name, or what it was assigned; a name that stands for itself ends it."""
+        value = self.stands_for.get(node.id)
+        if value is None:
+            return node
+        others = {name: one for name, one in self.stands_for.items() if name != node.id}
+        return _Expanded(others).visit(copy.deepcopy(value))
 
 
 def _resolve(node: ast.expr, function: Any) -> Any:

@@ -9,6 +9,7 @@ part of the functors, so every device that runs programs runs checked ones. ``co
 from __future__ import annotations
 
 import ast
+import inspect
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -28,7 +29,8 @@ from evener.programs.texts import Rewriter, definition_of, source_of, with_text
 FAULTS = f"{HIDDEN}faults"  # the field that they are noted in
 _NAMES = {f"evener_guard_{guard.python.__name__}": guard for guard in guards.GUARDS}
 _UNGUARDED = ("combine", "until")  # roles
-_ARITHMETIC = {ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.LShift: "shift"}
+_ARITHMETIC = {ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.LShift: "shift",
+               ast.Pow: "power"}  # fmt: skip
 _DIVISION = {ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%"}
 _MOST_PLACES = 1 << 18
 
@@ -106,6 +108,15 @@ def describe(places: list[Place], faults: np.ndarray, label: Callable[[int], Any
     return f"{place.functor}, line {place.line}: {place.what} at {where}{more}."
 
 
+def _is_within(index: ast.expr, length: int) -> bool:
+    """Whether an index is written out, and inside: a tuple of several types needs it as it is."""
+    try:
+        value = ast.literal_eval(index)
+    except ValueError:
+        return False
+    return isinstance(value, int) and -length <= value < length
+
+
 class _Guarding(Rewriter):
     """Writes guards into one functor."""
 
@@ -174,12 +185,19 @@ class _Guarding(Rewriter):
         field = self._field(node.value)
         if field is not None:
             return f"{self.text(node.value)}[{self._index(field, node.slice)}]"
-        length = self._length(node)
-        if length is None:
+        shape = self._shape(node.value)
+        if not shape:
             return None
         what = f"{ast.unparse(node.value)} is indexed out of range"
-        inside = self.guard("index", node, what, f"({self.text(node.slice)})", length)
-        return f"{self.text(node.value)}[{inside}]"
+        indices = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        inside = [
+            self.text(one) if isinstance(one, ast.Slice) or _is_within(one, length)
+            else self.guard("entry", node, what, f"({self.text(one)})", str(length))
+            for one, length in zip(indices, shape, strict=False)
+        ]  # fmt: skip
+        if len(inside) < len(indices):
+            return None  # too many indices, which is an error on every device
+        return f"{self.text(node.value)}[{', '.join(inside)}]"
 
     def _Call(self, node: ast.Call) -> str | None:
         field = self._field(node.args[0]) if node.args else None
@@ -188,7 +206,14 @@ class _Guarding(Rewriter):
         values = [self._stored(field, value) for value in node.args[2:]]
         index = self._index(field, node.args[1])
         given = ", ".join([self.text(node.args[0]), index, *values])
-        return f"{self.text(node.func)}({given})"
+        call = f"{self.text(node.func)}({given})"
+        dtype = self.dtype_of(self.d.fields[field])
+        name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+        if name != "add" or not (dtype.kind == "i" or dtype == np.uint32):
+            return call
+        limits = np.iinfo(dtype)
+        more = values[0], call, str(limits.min), str(limits.max)
+        return self.guard("added", node, f"the sum in {field} overflows {dtype}", *more)
 
     def _Assign(self, node: ast.Assign) -> str | None:
         target = node.targets[0]
@@ -231,13 +256,22 @@ class _Guarding(Rewriter):
         what = f"s.{field} is indexed out of range"
         return self.guard("index", node, what, f"({self.text(node)})", f"{self.state}.num_vertices")
 
-    def _length(self, node: ast.Subscript) -> str | None:
-        """The length of a global array or tuple that is indexed by something computed."""
-        if not isinstance(node.value, ast.Name) or isinstance(node.slice, ast.Constant | ast.Slice):
-            return None
-        value: Any = self.functor.function.__globals__.get(node.value.id)
-        flat = isinstance(value, np.ndarray) and value.ndim == 1
-        return str(len(value)) if flat or isinstance(value, tuple) else None
+    def _shape(self, node: ast.expr) -> tuple[int, ...]:
+        """The lengths of a global array or tuple, or of one that is around the program.
+
+        Of a row of an array it is what remains.
+        """
+        if isinstance(node, ast.Subscript):
+            taken = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+            cut = any(isinstance(one, ast.Slice) for one in taken)
+            return () if cut else self._shape(node.value)[len(taken) :]
+        if not isinstance(node, ast.Name):
+            return ()
+        around = inspect.getclosurevars(self.functor.function)
+        value: Any = {**around.globals, **around.nonlocals}.get(node.id)
+        if isinstance(value, tuple):
+            return (len(value),)
+        return value.shape if isinstance(value, np.ndarray) else ()
 
     def _stored(self, field: str, node: ast.expr) -> str:
         """A value on its way into a field."""

@@ -51,6 +51,15 @@ def index(faults, at, place, other, value, length):
 
 
 @_guard
+def entry(faults, at, place, other, value, length):
+    """An index into an array or a tuple, of which negative ones count from the end."""
+    if value < -length or value >= length:
+        note(faults, at, place, other)
+        return value - value
+    return value
+
+
+@_guard
 def divisor(faults, at, place, other, value):
     """A number to divide by."""
     if value == 0:
@@ -120,4 +129,24 @@ def shift(faults, at, place, other, a, b):
     return found
 
 
-GUARDS = (index, divisor, number, whole, single, add, subtract, multiply, shift)
+@_guard
+def power(faults, at, place, other, a, b):
+    """A power that must not overflow."""
+    found, wanted = a**b, (1.0 * a) ** b
+    if a * 0 == 0 and b * 0 == 0 and not abs(wanted - found) <= _WRAPPED + _ROUNDED * abs(wanted):
+        note(faults, at, place, other)
+    return found
+
+
+@_guard
+def added(faults, at, place, other, value, old, low, high):
+    """What was there when a number was added to a field with these limits."""
+    wanted = 1.0 * old + value
+    if wanted < low or wanted > high or abs(wanted - (old + value)) > _WRAPPED:
+        note(faults, at, place, other)
+    return old
+
+
+GUARDS = (
+    index, entry, divisor, number, whole, single, add, subtract, multiply, shift, power, added,
+)  # fmt: skip

@@ -75,24 +75,67 @@ def lost_update(
     one is looked at and calls for other edges write other values: they come from names that stand
     for something ``elsewhere``. What an exchange or a cas has claimed no other thread writes to.
     """
-    claims = [id(touch.node) for touch in touches if touch.kind in ("cas", "exchange")]
-    if Dependence(definition, lambda node: id(node) in claims).of_running(write.node):
-        return None
-    reads = [
+    claims = {
         id(touch.node) for touch in touches
-        if (touch.kind, touch.field, touch.place) == ("read", write.field, write.place)
-    ]  # fmt: skip
+        if touch.kind in ("cas", "exchange") and touch.place == write.place
+    }  # fmt: skip
+    if _on_nodes(definition, claims).of_running(write.node):
+        return None
     new = write.values[-1]
-    if write.operator is not None:
-        return _instead(write, merge)
-    if Dependence(definition, lambda node: id(node) in reads).of_value(new):
+    old = _old_values(definition, write, touches)
+    if write.operator is not None or old.of_value(new):
         return _instead(write, merge)
     by_edge = Dependence(definition, lambda node: getattr(node, "id", None) in elsewhere)
-    if merge in ("min", "max") and reads and by_edge.of_value(new):
+    if not by_edge.of_value(new):
+        return None
+    is_read = any(
+        touch.kind == "read" and (touch.field, touch.place) == (write.field, write.place)
+        for touch in touches
+    )
+    if merge in ("min", "max") and is_read:
         return (
             f"atomic.{merge}(s.{write.field}, {ast.unparse(write.values[0])}, {ast.unparse(new)})"
         )
+    if merge == "any" and _is_best(definition, write, old, by_edge):
+        return _instead(write, merge)
     return None
+
+
+def _on_nodes(definition: ast.FunctionDef, nodes: set[int]) -> Dependence:
+    return Dependence(definition, lambda node: id(node) in nodes)
+
+
+def _old_values(definition: ast.FunctionDef, write: Touch, touches: list[Touch]) -> Dependence:
+    """All that depends on what a write replaces, by way of other fields too."""
+    known = {(write.field, write.place)}
+    while True:
+        found = _on_nodes(
+            definition,
+            {
+                id(touch.node) for touch in touches
+                if touch.kind != "write" and (touch.field, touch.place) in known
+            },
+        )  # fmt: skip
+        carried = {
+            (touch.field, touch.place) for touch in touches
+            if touch.kind == "write" and found.of_value(touch.values[-1])
+        }  # fmt: skip
+        if carried <= known:
+            return found
+        known |= carried
+
+
+def _is_best(
+    definition: ast.FunctionDef, write: Touch, old: Dependence, by_edge: Dependence
+) -> bool:
+    """Whether a write is only for what is less, or more, than what it replaces."""
+    compared = {
+        id(node) for node in ast.walk(definition)
+        if isinstance(node, ast.Compare)
+        and all(isinstance(op, ast.Lt | ast.LtE | ast.Gt | ast.GtE) for op in node.ops)
+        and old.of_value(node) and by_edge.of_value(node)
+    }  # fmt: skip
+    return _on_nodes(definition, compared).of_running(write.node)
 
 
 def _instead(write: Touch, merge: str | None) -> str:

@@ -14,7 +14,6 @@ import json
 import os
 import re
 import shutil
-from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,6 +22,7 @@ import numpy as np
 
 from evener import progress
 from evener.device.mapped_files import map_file
+from evener.device.once import once
 from evener.errors import GraphError
 from evener.graph.csr import Graph
 from evener.graph.files.columns import text_labels
@@ -221,8 +221,8 @@ class _TextLabels(Labels):
         super().__init__(size)
         del self.values
 
-    @cached_property
-    def values(self) -> np.ndarray:  # type: ignore[override]
+    @once
+    def values(self) -> np.ndarray:
         text = self._text.tobytes()
         out = np.empty(self.size, dtype=object)
         for i, (start, stop) in enumerate(pairwise(self._offsets.tolist())):

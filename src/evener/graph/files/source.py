@@ -9,7 +9,6 @@ import stat
 import sys
 import zlib
 from collections.abc import Iterator
-from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
@@ -18,6 +17,7 @@ import numpy as np
 from evener import progress
 from evener.device import available_memory, format_bytes
 from evener.device.mapped_files import map_file, require_whole
+from evener.device.once import once
 from evener.errors import GraphFormatError, MemoryBudgetError
 from evener.graph.files.inflate import gunzip, unzstd
 
@@ -81,7 +81,7 @@ class Source:
             path = path.with_suffix("")
         return path.suffix.lower()
 
-    @cached_property
+    @once
     def data(self) -> np.ndarray:
         """The bytes of the file, decompressed; mapped into memory where they lie plain."""
         try:
