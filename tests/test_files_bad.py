@@ -1,6 +1,7 @@
 """Bad files and bad requests: the error names the file, the line, what is wrong and expected."""
 
 import gzip
+import tracemalloc
 
 import numpy as np
 import polars as pl
@@ -186,6 +187,25 @@ def test_a_long_line_is_one_line(tmp_path):
     name = "y" * 200_000
     (tmp_path / "g.csv").write_text(f'src,dst\n"{name}",b\n')
     assert ev.load(tmp_path / "g.csv").labels.tolist() == ["b", name]
+
+
+def test_lines_that_say_nothing_take_little_memory(tmp_path):
+    """Beside what the file itself takes; most of it is that of one array or one text."""
+    nothing = b"\n" * 500_000 + b"#\n" * 250_000 + b" \r\n" * 200_000
+    for name, first, last in (("g.csv", b"src,dst\n", b"a,b\n"), ("g.txt", b"src dst\n", b"a b\n")):
+        (tmp_path / name).write_bytes(first + nothing + last + nothing)
+        assert ev.load(tmp_path / name).labels.tolist() == ["a", "b"]
+        tracemalloc.start()
+        assert ev.load(tmp_path / name).num_edges == 1
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert most < 20 * len(nothing)
+    (tmp_path / "g.graph").write_bytes(b"%\n" * 500_000 + b"2 1\n2\n1\n" + b"\n" * 1_000_000)
+    ev.load(tmp_path / "g.graph")
+    tracemalloc.start()
+    assert ev.load(tmp_path / "g.graph").num_edges == 2
+    assert tracemalloc.get_traced_memory()[1] < 5_000_000
+    tracemalloc.stop()
 
 
 def test_much_of_nothing(tmp_path):
