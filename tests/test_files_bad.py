@@ -160,6 +160,17 @@ def test_decompression_out_of_proportion(tmp_path, monkeypatch):
         assert ev.load(path, max_bytes="1GiB", duplicates="first").num_edges == 1
 
 
+def test_a_bomb_is_refused_before_it_grows(tmp_path):
+    """A few hundred bytes of zstd stand for many megabytes, which come in bounded pieces."""
+    path = tmp_path / "bomb.el.zst"
+    path.write_bytes(zstd(b"\n" * (128 << 20)))
+    tracemalloc.start()
+    with pytest.raises(ev.MemoryBudgetError, match=r"holds \d+\.\d MiB or more once decompressed"):
+        ev.load(path, max_bytes=50 << 20)
+    assert tracemalloc.get_traced_memory()[1] < 110 << 20  # a piece is 16 MiB, and is put together
+    tracemalloc.stop()
+
+
 def zstd(content):
     import zstandard
 

@@ -132,14 +132,15 @@ class Source:
         room = available_memory() // 2
         with progress.task(f"{how.removesuffix('ed')}ing {self.path.name}"):
             for piece in pieces:
-                out += piece
                 progress.report(file.done, max(self._size, file.done))
-                if len(out) > room:
+                size = len(out) + len(piece)
+                if size > room:
                     raise MemoryBudgetError(
-                        f"{self.name} holds more than {format_bytes(len(out))} once {how}; only "
+                        f"{self.name} holds {format_bytes(size)} or more once {how}; only "
                         f"{format_bytes(room)} of memory can be used for that."
                     )
-                self.require_allowed(len(out), f"holds {{}} or more once {how}")
+                self.require_allowed(size, f"holds {{}} or more once {how}")
+                out += piece
         return np.frombuffer(out, np.uint8)
 
     def require_allowed(self, nbytes: int, what: str) -> None:
