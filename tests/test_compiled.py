@@ -394,3 +394,70 @@ def test_an_entry_is_compiled_once_for_a_type():
     assert other is not first
     assert other((np.zeros(4), np.zeros(1))) == (2, 4)
     assert len(describe_items.dispatcher.signatures) == 2
+
+
+EXTENDED = """
+import math
+from math import comb as alias
+import numba.extending as more
+from numba.core import types
+from evener.device import compiled
+from evener.device.keys import fingerprint
+
+def mine(x):
+    return x
+
+@more.overload(math.comb)
+def of_library(n, k):
+    return lambda n, k: 7.0 * FACTOR
+
+@more.overload(ascii)
+def of_builtin(x):
+    return lambda x: 7.0 * FACTOR
+
+@more.overload_method(types.Float, "doubled")
+def of_method(x):
+    return lambda x: 7.0 * FACTOR
+
+@more.overload_attribute(types.Float, "halved")
+def of_attribute(x):
+    return lambda x: 7.0 * FACTOR
+
+@more.type_callable(mine)
+def typed(context):
+    return lambda x: types.float64
+"""
+EXTENDED_CALLS = [
+    "math.comb(5, 2)", "alias(5, 2)", "ascii(x)", "x.doubled()", "x.halved", "mine(x)", "math.gcd(4, x)",
+]  # fmt: skip
+
+
+def test_extensions_of_numba_are_in_the_keys():
+    """The text of the functions stays as it is; what compiled code makes of it does not."""
+    text = EXTENDED + "".join(f"print(fingerprint(lambda x: {c}))\n" for c in EXTENDED_CALLS)
+    first, changed = (python(text.replace("FACTOR", factor)).split() for factor in "23")
+    *keyed, lowered, plain = range(len(EXTENDED_CALLS))
+    assert all(first[i] != changed[i] for i in keyed)
+    assert first[plain] == changed[plain]
+    assert not any(first[i].startswith("unkeyed") for i in (*keyed, plain))
+    assert first[lowered].startswith("unkeyed")  # no function says it all: not kept on disk
+
+
+@pytest.mark.slow
+def test_a_changed_extension_of_numba_is_compiled_again(tmp_path):
+    program, folder = tmp_path / "extended.py", str(tmp_path / "cache")
+    for factor in "23":
+        text = EXTENDED.replace("FACTOR", factor)
+        text += "@compiled\ndef function(x):\n    return math.comb(5, 2) + x.doubled()\n"
+        program.write_text(text + "if __name__ == '__main__':\n    print(function(2.0))\n")
+        command = f"import runpy; runpy.run_path({str(program)!r}, run_name='__main__')"
+        assert python(command, EVENER_CACHE=folder) == str(14.0 * int(factor))
+
+
+def test_extensions_of_jitclass_leave_keys_that_last():
+    code = """
+        import numba.experimental
+        from evener.device.keys import fingerprint
+        print(fingerprint(lambda x: abs(x) + len("a")))
+    """
+    assert not python(code).startswith("unkeyed")

@@ -1,6 +1,7 @@
 """Bad files and bad requests: the error names the file, the line, what is wrong and expected."""
 
 import gzip
+import tracemalloc
 
 import numpy as np
 import polars as pl
@@ -59,7 +60,12 @@ BAD = [
     ("g.graph", "3 1\n2\n3\n\n", "expected every edge in both directions|not listed alike"),
     ("g.graph", "2 1 7\n2\n1\n", "line 1: format is '7'"),
     ("g.graph", "2 1 1\n2 5\n1 6\n", "is not listed alike in both directions"),
-    ("g.graph", "2 1 1\n2\n1\n", "a number is missing"),
+    ("g.graph", "2 1 1\n2\n1\n", "line 2: the last neighbour has no weight"),
+    ("g.graph", "2 1 1\n2 5\n1\n", "line 3: the last neighbour has no weight"),
+    ("g.graph", "2 1 10\n\n7 1\n", "line 2: a weight of the vertex is missing; .* begins with a number"),
+    ("g.graph", "2 1 10\n5 2\n\n", "line 3: a weight of the vertex is missing"),
+    ("g.graph", "2 1 110 2\n1 2\n7 1 1 1\n", "line 2: a weight of the vertex is missing; .* with 3 numbers"),
+    ("g.graph", "2 1\n2,,1\n1\n", "line 2: there is no neighbour before a comma"),
     ("g.graph", "% only a comment\n", "has no header"),
     ("g.parquet", "PAR1 no", "is not a Parquet file"),
     ("g.parquet", b"PAR1" + b"\0" * 60 + b"PAR1", "is not a Parquet file that polars can read"),
@@ -154,6 +160,17 @@ def test_decompression_out_of_proportion(tmp_path, monkeypatch):
         assert ev.load(path, max_bytes="1GiB", duplicates="first").num_edges == 1
 
 
+def test_a_bomb_is_refused_before_it_grows(tmp_path):
+    """A few hundred bytes of zstd stand for many megabytes, which come in bounded pieces."""
+    path = tmp_path / "bomb.el.zst"
+    path.write_bytes(zstd(b"\n" * (128 << 20)))
+    tracemalloc.start()
+    with pytest.raises(ev.MemoryBudgetError, match=r"holds \d+\.\d MiB or more once decompressed"):
+        ev.load(path, max_bytes=50 << 20)
+    assert tracemalloc.get_traced_memory()[1] < 110 << 20  # a piece is 16 MiB, and is put together
+    tracemalloc.stop()
+
+
 def zstd(content):
     import zstandard
 
@@ -181,6 +198,25 @@ def test_a_long_line_is_one_line(tmp_path):
     name = "y" * 200_000
     (tmp_path / "g.csv").write_text(f'src,dst\n"{name}",b\n')
     assert ev.load(tmp_path / "g.csv").labels.tolist() == ["b", name]
+
+
+def test_lines_that_say_nothing_take_little_memory(tmp_path):
+    """Beside what the file itself takes; most of it is that of one array or one text."""
+    nothing = b"\n" * 500_000 + b"#\n" * 250_000 + b" \r\n" * 200_000
+    for name, first, last in (("g.csv", b"src,dst\n", b"a,b\n"), ("g.txt", b"src dst\n", b"a b\n")):
+        (tmp_path / name).write_bytes(first + nothing + last + nothing)
+        assert ev.load(tmp_path / name).labels.tolist() == ["a", "b"]
+        tracemalloc.start()
+        assert ev.load(tmp_path / name).num_edges == 1
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert most < 20 * len(nothing)
+    (tmp_path / "g.graph").write_bytes(b"%\n" * 500_000 + b"2 1\n2\n1\n" + b"\n" * 1_000_000)
+    ev.load(tmp_path / "g.graph")
+    tracemalloc.start()
+    assert ev.load(tmp_path / "g.graph").num_edges == 2
+    assert tracemalloc.get_traced_memory()[1] < 5_000_000
+    tracemalloc.stop()
 
 
 def test_much_of_nothing(tmp_path):

@@ -86,6 +86,14 @@ def test_empty_graph():
         graph.index_of(0)
 
 
+def test_whole_numbers_beside_decimals_keep_their_digits():
+    for weights in ([2**53 + 1, 0.5], (np.int64(2**53 + 1), np.float32(0.5)), [-(2**63) - 1, 1]):
+        with pytest.raises(GraphError, match=r"holds -?\d+, which no float beside it keeps|object"):
+            Graph.from_edges([0, 1], [1, 2], weights)
+    kept = Graph.from_edges([0, 1, 2], [1, 2, 3], [2**54, 0.5, float("inf")])
+    assert kept.weights.tolist() == [2**54, 0.5, float("inf")]
+
+
 def test_weights_without_edges_keep_their_type():
     for dtype in (np.int32, np.float64):
         graph = Graph.from_edges([], [], np.empty(0, dtype), num_vertices=2)

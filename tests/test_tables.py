@@ -304,6 +304,53 @@ def test_formats_of_networkx(suffix, tmp_path):
         ev.load(path)
 
 
+LARGE = 2**53 + 1  # the first whole number that no float is
+
+
+@pytest.mark.parametrize("suffix", [".graphml", ".gml", ".gexf"])
+@pytest.mark.parametrize("weights", [[LARGE, -7], [0.5, 1e-7], [float("inf"), -1e300], None])
+@pytest.mark.parametrize("labels", [
+    [7, 100, 3], [-7, 2**63 - 1, 0], ["[]", 'ü"&\n#[', "()"], ["05", "", "NAN"],
+    ["9999999999999999999", "1", "2"],
+], ids=str)  # fmt: skip
+def test_saved_for_networkx_and_loaded_again(suffix, weights, labels, tmp_path):
+    pytest.importorskip("networkx")
+    saved = ev.Graph.from_edges([0, 1], [1, 2], weights, labels=labels)
+    saved.save(tmp_path / f"g{suffix}")
+    found = ev.load(tmp_path / f"g{suffix}")
+    assert found.labels.tolist() == labels
+    assert edges(found) == edges(saved)
+    if weights is not None:
+        assert found.weights.dtype.kind == saved.weights.dtype.kind
+
+
+GEXF = """<gexf xmlns="http://www.gexf.net/1.2draft"><graph><attributes class="edge"><attribute
+id="0" title="km" type="double"/></attributes><nodes><node id="a" weight="x"/><node id="b"/></nodes>
+<edges><edge source="a" target="b" weight="%s"><attvalues><attvalue for="0" value="%s"/></attvalues>
+</edge><edge source="b" target="b" weight="%s"/></edges></graph></gexf>"""
+GRAPHML = """<graphml><key id="w" for="edge" attr.name="weight" attr.type="double"/><graph><node
+id="a"/><node id="b"/><edge source="a" target="b"><data key="w">%s</data></edge><edge source="b"
+target="b"><data key="w">%s</data></edge></graph></graphml>"""
+
+
+def test_digits_that_networkx_would_lose(tmp_path):
+    pytest.importorskip("networkx")
+    gexf, graphml = tmp_path / "g.gexf", tmp_path / "g.graphml"
+    gexf.write_text(GEXF % (LARGE, 1, 3))
+    assert ev.load(gexf).weights.tolist() == [LARGE, LARGE, 3]
+    gexf.write_text(GEXF % ("1.5", LARGE, 3))
+    assert ev.load(gexf).weights.tolist() == [1.5, 1.5, 3.0]
+    assert ev.load(gexf, weight="km").weights.tolist() == [LARGE, LARGE, 1]
+    graphml.write_text(GRAPHML % (1, 2))
+    assert ev.load(graphml).weights.dtype == np.float64  # as it says
+    graphml.write_text(GRAPHML % (LARGE, LARGE))
+    assert ev.load(graphml).weights.tolist() == [LARGE] * 3
+    for path, text in ((gexf, GEXF % (LARGE, 1, 0.5)), (graphml, GRAPHML % (LARGE, 0.5))):
+        path.write_text(text)
+        with pytest.raises(GraphFormatError, match=f"{LARGE}, which no float beside it keeps"):
+            ev.load(path)
+
+
 def test_without_networkx(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "networkx", None)
     (tmp_path / "g.gml").write_text("graph [ ]")

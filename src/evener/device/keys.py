@@ -14,11 +14,12 @@ import functools
 import hashlib
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
+from evener.device.extensions import ANYWHERE, known_extensions
 from evener.device.states import Identity
 
 
@@ -68,7 +69,7 @@ def told_of(value: Any, visits: dict[Any, int] | None = None, names: tuple[str, 
     function = _text_of(value)
     if isinstance(function, types.FunctionType):  # plain, or the text of a compiled one
         options = getattr(value, "options", None) or getattr(value, "targetoptions", None)
-        instead = _of_overloads(value, visits)
+        instead = _of_extensions([id(value)], visits)
         text = _of_function(function, visits)
         return "function", kind.__name__, told_of(options, visits), text, instead
     if isinstance(value, types.ModuleType):
@@ -92,7 +93,8 @@ def told_of(value: Any, visits: dict[Any, int] | None = None, names: tuple[str, 
     if isinstance(value, _NAMED) and _library(value) in _IN_C:
         owner = getattr(value, "__self__", None)
         if owner is None or isinstance(owner, types.ModuleType):
-            return *told, value.__module__, value.__qualname__
+            instead = _of_extensions([id(value)], visits)
+            return *told, value.__module__, value.__qualname__, *instead
     if isinstance(value, _SHOWN) or _is_type_of_numba(value):
         return *told, repr(value)
     return _unknown(value, visits)
@@ -122,28 +124,15 @@ def _text_of(value: Any) -> Any:
     return getattr(value, "python", None) or getattr(value, "py_func", value)
 
 
-def _of_overloads(function: Any, visits: dict[Any, int]) -> tuple[Any, ...]:
-    """What compiled code calls instead of a plain function, by Numba's ``overload``."""
-    templates = sys.modules.get("numba.core.typing.templates")
-    if templates is None or type(function) is not types.FunctionType:
-        return ()
-    if _library(function) in _LIBRARIES:
-        return ()
-    known = templates.builtin_registry.globals
-    found = _overloads(len(known)).get(id(function), ())
-    return tuple(_of_function(one, visits) for one in found)
-
-
-@functools.lru_cache(maxsize=1)
-def _overloads(known: int) -> dict[int, list[Any]]:
-    """The overloads of functions by their ids, found once for so many as are known."""
-    found: dict[int, list[Any]] = {}
-    for function, kind in sys.modules["numba.core.typing.templates"].builtin_registry.globals:
-        for template in getattr(kind, "templates", ()):
-            made = getattr(template, "_overload_func", None)
-            if made is not None:
-                found.setdefault(id(function), []).append(made)
-    return found
+def _of_extensions(keys: Iterable[Any], visits: dict[Any, int]) -> tuple[Any, ...]:
+    """What compiled code has instead of what these names, or ids of functions, stand for."""
+    known = known_extensions()
+    found = [one for key in keys for one in known.get(key, ())] if known else []
+    return tuple(
+        _unknown(template, visits) if maker is None else
+        (_of_function(maker, visits), told_of(getattr(template, "_jit_options", None), visits))
+        for template, maker in found
+    )  # fmt: skip
 
 
 def _of_function(function: Any, visits: dict[Any, int]) -> tuple[Any, ...]:
@@ -152,12 +141,15 @@ def _of_function(function: Any, visits: dict[Any, int]) -> tuple[Any, ...]:
     visits[id(function)] = len(visits)
     code, names = _of_code(function.__code__)
     scope, read = function.__globals__, _globals_read(function.__code__)
+    # Evener's own functions mean the same whatever others tell Numba: its own answers come first.
+    is_ours = _library(function) == "evener"
     return (
         code,
         told_of(function.__defaults__, visits),
         told_of(function.__kwdefaults__, visits),
         [(name, told_of(scope[name], visits, names)) for name in read if name in scope],
         [told_of(cell.cell_contents, visits, names) for cell in function.__closure__ or ()],
+        () if is_ours else _of_extensions((*names, ANYWHERE), visits),
     )
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import numbers
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from evener.graph.labels import Labels
 
 WEIGHT_DTYPES = (np.int32, np.int64, np.float32, np.float64)
 _CHUNK = 1 << 19
+_EXACT = 2.0**53  # smaller whole numbers are floats to all digits
 
 
 def as_weights(weight: Any) -> np.ndarray:
@@ -30,9 +33,28 @@ def as_weights(weight: Any) -> np.ndarray:
                 f"weight {array[np.argmax(differs)]} fits neither a 64-bit integer nor, with all "
                 "its digits, a float; make it a float yourself if that will do."
             )
+    if found.dtype.kind == "f" and isinstance(weight, Sequence):
+        require_digits(weight, found, "the list of weights")
     if found.dtype.kind == "f" and len(found) and np.isnan(found.min()):  # min hands NaN on
         raise GraphError(f"weight {int(np.argmax(np.isnan(found)))} is not a number (NaN).")
     return found
+
+
+def require_digits(values: Any, floats: np.ndarray, name: str) -> None:
+    """Refuse whole numbers that lost digits as floats, among other numbers.
+
+    Examples
+    --------
+    >>> from evener.graph.arguments import require_digits
+    >>> require_digits([2**53 + 1, 0.5], np.array([2.0**53, 0.5]), "it")
+    Traceback (most recent call last):
+    evener.errors.GraphError: it holds 9007199254740993, which no float beside it keeps to all digits.
+    """  # noqa: E501
+    for i in np.flatnonzero(np.abs(floats) >= _EXACT).tolist():
+        if isinstance(values[i], numbers.Integral) and int(values[i]) != int(floats[i]):
+            raise GraphError(
+                f"{name} holds {values[i]}, which no float beside it keeps to all digits."
+            )
 
 
 def _nearest_dtype(array: np.ndarray) -> type:

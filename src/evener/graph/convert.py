@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evener.errors import EvenerError, GraphError
-from evener.graph.arguments import as_weights
+from evener.graph.arguments import as_weights, require_digits
 from evener.graph.csr import Graph
 from evener.graph.labels import Labels, as_label_array
 from evener.graph.relabel import relabel_any
@@ -131,13 +131,11 @@ def _numbers(values: list[Any], name: str) -> np.ndarray:
     except OverflowError:
         pass
     try:
-        floats = [float(value) for value in values]
+        floats = np.array([float(value) for value in values], np.float64)
     except OverflowError:
         raise GraphError(f"{name} holds a number too large for a float.") from None
-    for value, rounded in zip(values, floats, strict=True):
-        if rounded != value and isinstance(value, numbers.Integral):
-            raise GraphError(f"{name} holds {value}, which no float beside it keeps to all digits.")
-    return np.array(floats, np.float64)
+    require_digits(values, floats, name)
+    return floats
 
 
 def from_scipy(matrix: Any, *, directed: bool = True) -> Graph:

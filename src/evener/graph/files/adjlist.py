@@ -28,7 +28,7 @@ _COMMENTS = (ord("#"), ord("%"))
 def read(source: Source, request: Request) -> Graph:
     """Read adjacency lists."""
     note = Note.find(source, b"#")
-    rows, heads = parse_lists(source, ListRules(np.uint64(0), _COMMENTS, True))
+    rows, heads, _ = parse_lists(source, ListRules(np.uint64(0), _COMMENTS, True))
     # A line's vertex exists even without neighbours: number it along, as if it had a loop.
     arcs = len(rows.src)
     ends = (np.concatenate((end, heads)) for end in (rows.src, rows.dst))

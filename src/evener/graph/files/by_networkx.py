@@ -21,6 +21,8 @@ from evener.graph.files.request import Request
 from evener.graph.files.source import Source
 from evener.graph.files.target import replacing
 
+_WHOLE = re.compile(r"[+-]?[0-9]+")
+_ID = re.compile(r"0|-?[1-9][0-9]{0,18}")
 _LONG_EXPONENT = re.compile(rb"[+-]?\b\d[\d.]*[eE]\+?\d{3,}\b")
 _BYTES_PER_CHARACTER = 20  # of memory that a graph of NetworkX and its text take
 
@@ -51,6 +53,38 @@ def read_by_networkx(
     return combined(graph, request)
 
 
+def as_written(text: str) -> int | float:
+    """A number as it stands in a file: whole numbers are integers, which keep their digits.
+
+    Examples
+    --------
+    >>> from evener.graph.files.by_networkx import as_written
+    >>> as_written("9007199254740993"), as_written("2.5")
+    (9007199254740993, 2.5)
+    """
+    return int(text) if _WHOLE.fullmatch(text.strip()) else float(text)
+
+
+def as_float(text: str) -> int | float:
+    """A number that a file declares a float, but an integer where a float loses digits.
+
+    Examples
+    --------
+    >>> from evener.graph.files.by_networkx import as_float
+    >>> as_float("9007199254740993"), as_float("2")
+    (9007199254740993, 2.0)
+    """
+    written = as_written(text)
+    return written if isinstance(written, int) and _loses_digits(written) else float(text)
+
+
+def _loses_digits(whole: int) -> bool:
+    try:
+        return float(whole) != whole
+    except OverflowError:
+        return True
+
+
 def _require_fitting(source: Source, graph: Graph) -> None:
     """Refuse a decimal that has become infinite, which NetworkX takes as it is."""
     weights = graph._weights
@@ -65,9 +99,9 @@ def _require_fitting(source: Source, graph: Graph) -> None:
 def _with_whole_numbers(networkx: ModuleType, found: Any) -> Any:
     """The graph with integers for nodes whose ids all are, as files have nothing but text."""
     names = list(found)
-    if not names or not all(type(name) is str and name.isascii() for name in names):
+    if not names or not all(type(name) is str and _ID.fullmatch(name) for name in names):
         return found
-    if not all(name.isdigit() and str(int(name[:19])) == name for name in names):
+    if not all(-(1 << 63) <= int(name) < 1 << 63 for name in names):
         return found
     return networkx.relabel_nodes(found, {name: int(name) for name in names})
 

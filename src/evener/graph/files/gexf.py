@@ -3,16 +3,37 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 from evener.graph.csr import Graph
-from evener.graph.files.by_networkx import read_by_networkx, write_by_networkx
+from evener.graph.files.by_networkx import as_float, as_written, read_by_networkx, write_by_networkx
 from evener.graph.files.request import Request
 from evener.graph.files.source import Source
 
 
 def read(source: Source, request: Request) -> Graph:
     """Read a GEXF file."""
-    return read_by_networkx(source, request, "GEXF", lambda nx, file: nx.read_gexf(file))
+    return read_by_networkx(source, request, "GEXF", _read)
+
+
+def _read(networkx: ModuleType, file: Any) -> Any:
+    """What `read_gexf` does, but for weights that a float would round."""
+    from networkx.readwrite.gexf import GEXFReader
+
+    class Reader(GEXFReader):
+        def construct_types(self) -> None:
+            super().construct_types()
+            self.python_type.update(float=as_float, double=as_float)
+
+        def decode_attr_elements(self, gexf_keys: Any, obj_xml: Any) -> Any:
+            found = super().decode_attr_elements(gexf_keys, obj_xml)
+            if obj_xml.tag.endswith("edge") and "weight" in obj_xml.attrib:
+                # Popped, because the caller would make a float of it.
+                found["weight"] = as_written(obj_xml.attrib.pop("weight"))
+            return found
+
+    return Reader()(file)
 
 
 def write(graph: Graph, path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -11,6 +12,8 @@ from evener.graph.files.by_networkx import read_by_networkx, write_by_networkx
 from evener.graph.files.request import Request
 from evener.graph.files.source import Source
 
+_WHOLE = re.compile(r"[+-]?[0-9]+")
+
 
 def read(source: Source, request: Request) -> Graph:
     """Read a GML file."""
@@ -19,12 +22,25 @@ def read(source: Source, request: Request) -> Graph:
 
 def _read(networkx: ModuleType, file: Any) -> Any:
     try:
-        return networkx.read_gml(file)
+        found = networkx.read_gml(file, destringizer=_wrapped)
     except networkx.NetworkXError as error:
         if "label" not in str(error):
             raise
         file.seek(0)  # nodes without labels, or two with the same
-        return networkx.read_gml(file, label="id")
+        found = networkx.read_gml(file, label="id", destringizer=_wrapped)
+    for *_, data in found.edges(data=True):
+        for name, value in data.items():
+            if isinstance(value, tuple):
+                # Integers of more than 32 bits are written as strings.
+                data[name] = int(value[0]) if _WHOLE.fullmatch(value[0]) else value[0]
+    return networkx.relabel_nodes(
+        found, {node: node[0] for node in found if isinstance(node, tuple)}
+    )
+
+
+def _wrapped(text: str) -> tuple[str]:
+    """A string that NetworkX takes for nothing else: it would make a list of the name ``[]``."""
+    return (text,)
 
 
 def write(graph: Graph, path: Path) -> None:

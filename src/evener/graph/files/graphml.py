@@ -3,16 +3,36 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 from evener.graph.csr import Graph
-from evener.graph.files.by_networkx import read_by_networkx, write_by_networkx
+from evener.graph.files.by_networkx import as_float, read_by_networkx, write_by_networkx
 from evener.graph.files.request import Request
 from evener.graph.files.source import Source
+
+_ROOT = b'<graphml xmlns="http://graphml.graphdrawing.org/xmlns">'
 
 
 def read(source: Source, request: Request) -> Graph:
     """Read a GraphML file."""
-    return read_by_networkx(source, request, "GraphML", lambda nx, file: nx.read_graphml(file))
+    return read_by_networkx(source, request, "GraphML", _read)
+
+
+def _read(networkx: ModuleType, file: Any) -> Any:
+    """What `read_graphml` does, but for weights that a float would round."""
+    from networkx.readwrite.graphml import GraphMLReader
+
+    class Reader(GraphMLReader):
+        def construct_types(self) -> None:
+            super().construct_types()
+            self.python_type.update(float=as_float, double=as_float)
+
+    text = file.read().replace(b"<graphml>", _ROOT)  # as `read_graphml` does
+    graphs = list(Reader()(string=text))
+    if not graphs:
+        raise networkx.NetworkXError("file not successfully read as graphml")
+    return graphs[0]
 
 
 def write(graph: Graph, path: Path) -> None:

@@ -39,8 +39,8 @@ def unzstd(file: Any) -> Iterator[bytes]:
         yield member.decompress(piece)
 
     try:
-        # Four bytes may stand for 128 KiB, which come all at once.
-        yield from _members(file, decompressor.decompressobj, feed, most=1 << 12)
+        # Four bytes may stand for 128 KiB, and all that a piece stands for comes at once: 16 MiB.
+        yield from _members(file, decompressor.decompressobj, feed, most=_LEAST)
     except zstandard.ZstdError as error:
         raise RuntimeError(str(error)) from None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 
@@ -28,6 +28,11 @@ from evener.graph.files.text import (
     skip_separator,
 )
 
+# Outcomes of reading a list, beside those of `text`.
+_MISSING_VERTEX_WEIGHT = 20
+_MISSING_WEIGHT = 21
+_MISSING_NEIGHBOUR = 22
+
 _NEWLINE = 10
 _U1 = np.uint64(1)
 
@@ -44,10 +49,11 @@ class ListRules(NamedTuple):
 
 
 class Lists(NamedTuple):
-    """Arcs, and the vertex that each line speaks of."""
+    """Arcs, the vertex that each line speaks of, and how many lines there are."""
 
     rows: Rows
     heads: np.ndarray
+    num_lines: int
 
 
 def parse_lists(source: Source, rules: ListRules) -> Lists:
@@ -55,16 +61,10 @@ def parse_lists(source: Source, rules: ListRules) -> Lists:
     data = source.data
     pieces = -(-len(data) // PIECE)
     with progress.task(f"reading {source.path.name}"):
-        counts = np.zeros((pieces + 1, 2), np.int64)  # lines, numbers
+        counts = np.zeros((pieces + 1, 2), np.int64)  # lines, arcs
         _count_lists(pieces, data, rules, counts)
         np.cumsum(counts, axis=0, out=counts)
-        num_lines = counts[-1, 0]
-        per_arc = 2 if rules.weighted else 1
-        before = rules.skipped + (1 if rules.named else 0)
-        # A malformed line makes these wrong by some; the reader checks before it writes.
-        offsets = np.maximum.accumulate(
-            np.maximum(counts[:, 1] - before * counts[:, 0], 0) // per_arc
-        )
+        num_lines, offsets = counts[-1, 0], counts[:, 1]
         ids: np.dtype = np.dtype(np.int32)
         as_float = False
         while True:
@@ -86,8 +86,43 @@ def parse_lists(source: Source, rules: ListRules) -> Lists:
             else:
                 break
     for outcome, position in found[found[:, 0] != OK]:
-        refuse(source, int(outcome), int(position))
-    return Lists(Rows(src, dst, narrowed(weights) if rules.weighted else None), heads)
+        _refuse(source, rules, int(outcome), int(position))
+    rows = Rows(src, dst, narrowed(weights) if rules.weighted else None)
+    return Lists(rows, heads, int(num_lines))
+
+
+def _refuse(source: Source, rules: ListRules, outcome: int, position: int) -> NoReturn:
+    """Raise the error for an outcome, in the terms of lists where those of rows mislead."""
+    line = source.line_at(position)
+    if outcome == _MISSING_VERTEX_WEIGHT:
+        numbers = "a number" if rules.skipped == 1 else f"{rules.skipped} numbers"
+        source.fail(
+            "a weight of the vertex is missing; as the header says, every line begins with "
+            f"{numbers} for its weights and size",
+            line,
+        )
+    if outcome == _MISSING_WEIGHT:
+        source.fail("the last neighbour has no weight; expected one behind each neighbour", line)
+    if outcome == _MISSING_NEIGHBOUR:
+        source.fail("there is no neighbour before a comma; expected a whole number", line)
+    refuse(source, outcome, position)
+
+
+def line_of_list(source: Source, rules: ListRules, number: int) -> int:
+    """The number of the line on which a list stands, counted from 0."""
+    return source.line_at(int(_find_list(source.data, rules, number)))
+
+
+@compiled(allocates=False)
+def _find_list(data, rules, number):
+    end = np.uint64(len(data))
+    at = np.uint64(0)
+    while at < end:
+        number -= _is_list(data, at, end, rules)
+        if number < 0:
+            break
+        at = next_line(data, at, end)
+    return at
 
 
 @compiled(allocates=False)
@@ -126,15 +161,18 @@ def _count_tokens(data, at, end):
 def _count_lists(piece, data, rules, counts):
     end = np.uint64(len(data))
     at, stop = first_line(data, piece), min(np.uint64((piece + 1) * PIECE), end)
-    lines = tokens = 0
+    lines = arcs = 0
+    before = rules.skipped + (1 if rules.named else 0)
+    per_arc = 2 if rules.weighted else 1
     while at < stop:
         if _is_list(data, at, end, rules):
             found, at = _count_tokens(data, at, end)
             lines += 1
-            tokens += found
+            # What is missing in one line must not make the next one seem too long.
+            arcs += (max(found - before, 0) + per_arc - 1) // per_arc
         else:
             at = next_line(data, at, end)
-    counts[piece + 1, 0], counts[piece + 1, 1] = lines, tokens
+    counts[piece + 1, 0], counts[piece + 1, 1] = lines, arcs
 
 
 @parallel
@@ -168,7 +206,7 @@ def _read_list(data, at, end, rules, as_float, line, arc, last, src, dst, weight
     for _ in range(rules.skipped):
         at = skip_blanks(data, at, end)
         if at >= end or data[at] == _NEWLINE:
-            return MISSING_COLUMN, at, arc
+            return _MISSING_VERTEX_WEIGHT, at, arc
         _, stop, status = read_index(data, at, end)
         if status != OK or not ends_token(data, stop, end):
             return BAD_VERTEX_WEIGHT, at, arc
@@ -181,10 +219,14 @@ def _read_list(data, at, end, rules, as_float, line, arc, last, src, dst, weight
             return TOO_MANY, at, arc
         src[arc] = head
         outcome, at = read_id(data, at, end, arc, dst)
+        if outcome == MISSING_COLUMN:
+            return _MISSING_NEIGHBOUR, at, arc
         if outcome == OK and rules.weighted:
             outcome, at = read_weight(
                 data, skip_separator(data, at, end), end, as_float, arc, weights
             )
+            if outcome == MISSING_COLUMN:
+                return _MISSING_WEIGHT, at, arc
         if outcome != OK:
             return outcome, at, arc
         arc += 1

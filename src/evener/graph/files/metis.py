@@ -15,7 +15,7 @@ import numpy as np
 from evener.errors import GraphError
 from evener.graph.csr import Graph
 from evener.graph.files.finish import combined, graph_of_numbers, mirrored
-from evener.graph.files.lists import ListRules, parse_lists
+from evener.graph.files.lists import ListRules, line_of_list, parse_lists
 from evener.graph.files.note import Note
 from evener.graph.files.numbered import announced, warn_about_labels
 from evener.graph.files.request import Request
@@ -33,10 +33,10 @@ def read(source: Source, request: Request) -> Graph:
     if n > len(source.data):  # a line each, if only its end
         source.fail(f"announces {n} vertices, more than the file has lines for")
     rules = ListRules(np.uint64(begin), _COMMENTS, False, skipped, weighted, num_lines=n)
-    lists, lines = parse_lists(source, rules).rows, len(_line_starts(source, begin))
+    lists, _, lines = parse_lists(source, rules)
     if lines < n:
         source.fail(f"announces {n} vertices but has {lines} lines of neighbours")
-    _refuse_strangers(source, lists, begin, n)
+    _refuse_strangers(source, lists, rules)
     note = None if note is None else note._replace(directed=True)
     graph = graph_of_numbers(source, lists, n, Request(directed=True), note)
     loops = int(np.count_nonzero(lists.src == lists.dst))
@@ -68,21 +68,15 @@ def _header(source: Source) -> tuple[int, int, int, int, bool]:
     source.fail("has no header; expected 'vertices edges [format]'")
 
 
-def _line_starts(source: Source, begin: int) -> np.ndarray:
-    """Where lists begin: lines behind the header that are no comments, an unfinished one too."""
-    body = source.data[begin:]
-    starts = np.concatenate(([0], np.flatnonzero(body == 10) + 1))
-    starts = starts[starts < len(body)]
-    return begin + starts[body[starts] != ord("%")]
-
-
-def _refuse_strangers(source: Source, lists: Rows, begin: int, n: int) -> None:
+def _refuse_strangers(source: Source, lists: Rows, rules: ListRules) -> None:
     """Name the line of a neighbour that is no vertex."""
-    strange = (lists.dst < 1) | (lists.dst > n)
+    strange = (lists.dst < 1) | (lists.dst > rules.num_lines)
     if strange.any():
         arc = int(np.argmax(strange))
-        line = source.line_at(int(_line_starts(source, begin)[lists.src[arc] - 1]))
-        source.fail(f"neighbour {lists.dst[arc]} is out of range; expected 1..{n}", line)
+        line = line_of_list(source, rules, int(lists.src[arc]) - 1)
+        source.fail(
+            f"neighbour {lists.dst[arc]} is out of range; expected 1..{rules.num_lines}", line
+        )
 
 
 def write(graph: Graph, path: Path) -> None:

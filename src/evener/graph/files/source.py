@@ -28,7 +28,7 @@ _PIECE = 1 << 22  # bytes read at a time
 _BLOCK = 1 << 18  # bytes split into lines at a time
 _LONGEST_LINE = 1 << 24  # of those that are looked at before a file is read
 _BYTE_ORDER_MARK = (0xEF, 0xBB, 0xBF)
-_NOT_BLANK = re.compile(rb"[^ \t\r\n]")
+_NOTHING = rb"(?:[ \t\r\n]++%s)*+"  # blank lines, and comments where there are any
 # Descriptors of this process: a shell writes <(command) as one.
 _DESCRIPTORS = ("/dev/fd/", "/proc/self/fd/", "/dev/stdin")
 # Without O_NONBLOCK, opening a pipe waits for its writer.
@@ -132,14 +132,15 @@ class Source:
         room = available_memory() // 2
         with progress.task(f"{how.removesuffix('ed')}ing {self.path.name}"):
             for piece in pieces:
-                out += piece
                 progress.report(file.done, max(self._size, file.done))
-                if len(out) > room:
+                size = len(out) + len(piece)
+                if size > room:
                     raise MemoryBudgetError(
-                        f"{self.name} holds more than {format_bytes(len(out))} once {how}; only "
+                        f"{self.name} holds {format_bytes(size)} or more once {how}; only "
                         f"{format_bytes(room)} of memory can be used for that."
                     )
-                self.require_allowed(len(out), f"holds {{}} or more once {how}")
+                self.require_allowed(size, f"holds {{}} or more once {how}")
+                out += piece
         return np.frombuffer(out, np.uint8)
 
     def require_allowed(self, nbytes: int, what: str) -> None:
@@ -190,24 +191,26 @@ class Source:
     def data_lines(self, comments: bytes = b"") -> Iterator[tuple[int, bytes]]:
         """The lines, and the position of each, that are neither blank nor begin with a comment."""
         begin, size = 0, _BLOCK
+        comment = rb"|[%s][^\n]*+\n" % re.escape(comments) if comments else b""
+        nothing = re.compile(_NOTHING % comment)
         while begin < len(self.data):
             block = self.data[begin : begin + size].tobytes()
             is_last = begin + size >= len(self.data)
             start = at = 0  # of a line, and where to look on
-            while found := _NOT_BLANK.search(block, at):
-                first = found.start()
+            while True:
+                found = nothing.match(block, at)
+                assert found is not None
+                first = found.end()
                 start = block.rfind(b"\n", at, first) + 1 or start
                 stop = block.find(b"\n", first)
-                if stop < 0 and not is_last:
+                if stop < 0 and (first == len(block) or not is_last):
                     break
                 stop = len(block) if stop < 0 else stop
                 if block[first] not in comments:
                     yield begin + start, block[start:stop].rstrip(b"\r")
                 start = at = stop + 1
-            else:
-                if is_last:
-                    return
-                start = block.rfind(b"\n", at) + 1 or start
+            if is_last:
+                return
             # On with the line that was cut off; one that fills a block needs a larger block.
             size = _BLOCK if start else 2 * size
             begin += start

@@ -249,15 +249,21 @@ def _body(source: Source, table: Table) -> bytes:
     body, _, last = text.rstrip(b"\r\n").rpartition(b"\n")
     if last.startswith(b"# evener: "):
         text = body
+    text = _without_blank_lines(text)
     if table.separator is None:
-        text = _outside_quotes(rb"^[ \t]*[#%][^\n]*(?:\n|\Z)|^[ \t]+|[ \t\r]+$", b"", text)
-        text = _outside_quotes(rb"[ \t]+", b"\t", text)
-    elif re.search(rb"(?m)^[#%]", text):
-        # With a separator in it, it may be the name of a vertex.
-        mark = table.separator.encode()
-        lines = text.split(b"\n")
-        text = b"\n".join(line for line in lines if line[:1] not in (b"#", b"%") or mark in line)
-    return _outside_quotes(rb"^[ \t\r]*(?:\n|\Z)", b"", text)
+        comments = rb"^(?:[ \t]*+[#%][^\n]*+(?:\n|\Z))++"
+        text = _outside_quotes(comments + rb"|^[ \t]+|[ \t\r]+$", b"", text)
+        return _outside_quotes(rb"[ \t]+", b"\t", text)
+    # With a separator in it, it may be the name of a vertex.
+    mark = re.escape(table.separator.encode())
+    return re.sub(rb"(?m)^(?:[#%%][^\n%s]*+(?:\n|\Z))++" % mark, b"", text)
+
+
+def _without_blank_lines(text: bytes) -> bytes:
+    """Text without blank lines; runs of them go at once, as a match for each takes memory."""
+    begin = re.match(rb"[ \t\r\n]*(?:\n|\Z)", text)
+    text = text if begin is None else text[begin.end() :]
+    return _outside_quotes(rb"\n[ \t\r\n]*(?:\n|\Z)", b"\n", text)
 
 
 def _outside_quotes(pattern: bytes, instead: bytes, text: bytes) -> bytes:
