@@ -66,4 +66,7 @@ def _is_foreign(template: Any) -> bool:
 
 
 def _library(value: Any) -> str:
-    return str(getattr(value, "__module__", "")).partition(".")[0]
+    """The library of a function, also of one made from a text, or of a class."""
+    scope = getattr(value, "__globals__", {})
+    module = getattr(value, "__module__", None) or scope.get("__name__")
+    return str(module).partition(".")[0]
