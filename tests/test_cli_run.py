@@ -647,7 +647,9 @@ def test_help_names_all_choices(run):
 
 def test_warm_compiles_loading_of_names_gaps_and_parallel_rows(monkeypatch, tmp_path):
     read = []
-    monkeypatch.setattr(warm, "load", lambda path, **how: read.append((path, how)) or load(path, **how))
+    monkeypatch.setattr(
+        warm, "load", lambda path, **how: read.append((path, how)) or load(path, **how)
+    )
     warm._warm_loading([], tmp_path)
     kinds = {g._labels.kind for g in warm._labelled()}
     assert kinds == {"objects", "integers"}
