@@ -47,6 +47,9 @@ def stopping_on_signals() -> Iterator[None]:
                 before[number] = signal.signal(number, _stop)
         sys.unraisablehook = _sending_again(hook)
         yield
+    except Stopped:
+        hook = _without_half_made(hook)  # those go with the exception, after this
+        raise
     finally:
         sys.unraisablehook = hook
         for number, handler in before.items():
@@ -69,6 +72,16 @@ def _sending_again(hook: Any) -> Any:
             timer.daemon = True
             timer.start()
         else:
+            _without_half_made(hook)(report)
+
+    return unraisable
+
+
+def _without_half_made(hook: Any) -> Any:
+    """A hook that leaves out objects of the compiler that a signal cut short: they complain."""
+
+    def unraisable(report: Any) -> None:
+        if not str(getattr(report.object, "__module__", "")).startswith("llvmlite."):
             hook(report)
 
     return unraisable

@@ -219,7 +219,10 @@ def _quickly(compile_for: Callable[..., Any], context: Any) -> Callable[..., Any
         return flags and (flags.nrt, frozenset(flags.fastmath.flags), flags.error_model)
 
     def compile_quickly(signature: Any) -> Any:
-        with compiling(), remembering(context, types, options), without_garbage_collection():
+        # A Ctrl-C that a callback of LLVM swallows leaves a library without its code.
+        asked = interrupts.kept()
+        memory = remembering(context, types, options)
+        with asked, compiling(), memory, without_garbage_collection():
             return compile_for(signature)
 
     return compile_quickly
