@@ -289,6 +289,10 @@ def _go(on_cpu: _Run | None, cards: list[Card], hub: HubMemory) -> float:
             hub.give_up()
         _wait_for_stops(cards)
         raise
+    except RecordIsFull:  # whichever is full tells all others, which end by themselves
+        hub.give_up()
+        _end(cards)
+        raise
     except BaseException:
         hub.give_up()  # for those that wait for the one that failed
         if on_cpu is None:
