@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import evener as ev
+from evener.device.compile import compiler_lock
 from processes import python
 
 GRAPH = ev.generate.rmat(12, 16, weights=(0.5, 2.0), seed=1)
@@ -138,6 +139,52 @@ COLD = """
 def test_threads_and_forks_from_an_empty_cache(tmp_path):
     """One lock is around compiling and around making dispatchers."""
     assert python(COLD, timeout=600, EVENER_CACHE=str(tmp_path)) == "7"
+
+
+def test_a_signal_handler_that_interrupts_the_compiler():
+    class New(ev.Program):
+        seen = ev.Field("int64")
+
+        @ev.functor
+        def look(v, s):
+            s.seen[v] = s.degree[v]
+
+        loop = ev.stages.compute(look)
+
+    graph = ev.generate.path(4)
+    ev.bfs(graph, 0, device="cpu:1")
+    with compiler_lock():  # as the thread has it that compiles, which is interrupted
+        assert ev.bfs(graph, 0, device="cpu:1").depth.tolist() == [0, 1, 2, 3]
+        with pytest.raises(ev.DeviceError, match="a signal handler that interrupted another call"):
+            ev.run(New, graph, device="cpu:1")
+    assert ev.run(New, graph, device="cpu:1").seen.tolist() == [1, 2, 2, 1]
+
+
+HANDLED = """
+    import signal
+    import evener as ev
+
+    graph, answers = ev.generate.rmat(6, 4, seed=1), []
+
+    def handle(*_):
+        try:
+            answers.append(int(ev.bfs(graph, 0, device="cpu:1").depth[0]))
+        except ev.DeviceError as error:
+            answers.append("a signal handler that interrupted" in str(error))
+
+    signal.signal(signal.SIGALRM, handle)
+    signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
+    total = ev.pagerank(graph, device="cpu+cpu").rank.sum()
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    assert abs(total - 1) < 1e-9 and len(answers) > 2
+    assert all(one in (0, True) for one in answers), answers
+    print(ev.bfs(graph, 0, device="cpu:1").depth[0])
+"""
+
+
+@pytest.mark.slow
+def test_signal_handlers_from_an_empty_cache(tmp_path):
+    assert python(HANDLED, timeout=300, EVENER_CACHE=str(tmp_path)) == "0"
 
 
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork here")

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from evener.device import interrupts
+from evener.device.locks import refuse_while_compiling
 from evener.device.states import Identity
 
 
@@ -219,6 +220,7 @@ def _quickly(compile_for: Callable[..., Any], context: Any) -> Callable[..., Any
         return flags and (flags.nrt, frozenset(flags.fastmath.flags), flags.error_model)
 
     def compile_quickly(signature: Any) -> Any:
+        refuse_while_compiling()
         # A Ctrl-C that a callback of LLVM swallows leaves a library without its code.
         asked = interrupts.kept()
         memory = remembering(context, types, options)

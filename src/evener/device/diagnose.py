@@ -7,6 +7,7 @@ from typing import Any
 
 from evener.device.callbacks import plain_function
 from evener.device.compile import Compiled
+from evener.device.locks import refuse_while_compiling
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _PLACE = re.compile(r'(?:File "[^"]*", line |at \S+ \()(\d+)')
@@ -30,6 +31,7 @@ def compile_alone(function: Compiled, *examples: Any, inner: bool = False) -> An
     """
     import numba
 
+    refuse_while_compiling()
     # Our own types are registered with the first dispatcher.
     dispatcher = function.inner if inner else function.dispatcher
     signature = tuple(

@@ -12,15 +12,43 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import logging  # noqa: F401  before our hook at a fork, see `_before_fork`
 import os
 import sys
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 from evener.errors import DeviceError
 
 _LOADED_LATE = ("evener", "numba", "llvmlite")  # while threads may already fork
 _PATIENCE = 60.0  # seconds that a fork waits for another thread to compile
+
+_REFUSED = (
+    "Evener was called by a signal handler that interrupted another call of it; let the handler "
+    "set a flag, and call Evener when the first call is over."
+)
+
+
+def refuse_while_compiling() -> None:
+    """Let nobody compile in the middle of compiling: only a signal handler asks for that.
+
+    The compiler's own lock lets its owner in, who would find everything half done.
+    """
+    lock = _lock_of_compiler()
+    if lock is not None and lock._lock._is_owned():
+        raise DeviceError(_REFUSED)
+
+
+@contextlib.contextmanager
+def refusing_half_loaded() -> Iterator[None]:
+    """Say what it is when a signal handler meets a module that it interrupted in loading."""
+    try:
+        yield
+    except (ImportError, AttributeError) as error:
+        if any(True for _ in _half_loaded()):
+            raise DeviceError(_REFUSED) from error
+        raise
 
 
 class OwnLock:
@@ -35,10 +63,7 @@ class OwnLock:
 
     def __enter__(self) -> None:
         if self._lock._is_owned():
-            raise DeviceError(
-                "Evener was called by a signal handler that interrupted another call of it; let "
-                "the handler set a flag, and call Evener when the first call is over."
-            )
+            raise DeviceError(_REFUSED)
         self._lock.acquire()
 
     def __exit__(self, *error: object) -> None:
@@ -53,17 +78,26 @@ def _lock_of_compiler() -> Any:
 _held: list[Any] = []
 
 
-def _finish_imports() -> None:
-    """Wait for modules that other threads load: in a child nobody would let go of their locks."""
+def _half_loaded() -> Iterator[str]:
     for name, module in list(sys.modules.items()):
         begun = getattr(getattr(module, "__spec__", None), "_initializing", False)
         if begun and name.partition(".")[0] in _LOADED_LATE:
-            with contextlib.suppress(ImportError):
-                importlib.import_module(name)
+            yield name
+
+
+def _finish_imports() -> None:
+    """Wait for modules that other threads load: in a child nobody would let go of their locks."""
+    for name in _half_loaded():
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
 
 
 def _before_fork() -> None:
-    """Wait until nobody compiles: a child would inherit a compiler that was left in the middle."""
+    """Wait until nobody compiles: a child would inherit a compiler that was left in the middle.
+
+    Hooks run the latest first. That of `logging` takes its lock, for which a thread that loads or
+    compiles may wait: it must run after this one, so `logging` is imported before.
+    """
     _finish_imports()
     lock = _lock_of_compiler()
     if lock is not None and lock._lock.acquire(timeout=_PATIENCE):

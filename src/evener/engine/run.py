@@ -14,6 +14,7 @@ from evener import progress
 from evener.device import format_bytes, num_cores, num_threads
 from evener.device.compile import compiling, seconds_compiling
 from evener.device.cuda import require, why_not
+from evener.device.locks import refusing_half_loaded
 from evener.device.mapped_files import require_whole
 from evener.device.team import most_threads
 from evener.engine.checking import Checking
@@ -170,7 +171,7 @@ def run(
     job.stats["device"] = "+".join(map(str, devices))
     require_whole(graph._indptr, graph._indices, graph._weights)
     started = time.perf_counter()
-    with progress.task(f"running {job.declaration.name}"):
+    with progress.task(f"running {job.declaration.name}"), refusing_half_loaded():
         reasons = _execute(
             job,
             devices,
