@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+from evener.device import interrupts
 from processes import python
 
 # Calls and signals, one after the other. From an empty cache the first ones meet the compiler.
@@ -77,6 +78,53 @@ def interrupt(count, seed, folder, cache):
     out = python(script.replace("FOLDER", repr(str(folder))), timeout=900, EVENER_CACHE=str(cache))
     interrupted, late = out.split()[-2:]
     return int(interrupted), float(late)
+
+
+def pressed(name):
+    """What Ctrl-C does while a function of this name, or of a module of this name, runs."""
+    seen = []
+    scope = {"__name__": name, "signal": signal, "seen": seen}
+    text = "signal.raise_signal(signal.SIGINT)\n    seen.append('to the end')"
+    exec(f"def {name.rpartition('.')[2]}():\n    {text}", scope)
+
+    def call():
+        scope[name.rpartition(".")[2]]()
+        time.sleep(5)  # it comes again
+        seen.append("too late")
+
+    with pytest.raises(KeyboardInterrupt), interrupts.kept():
+        call()
+    return seen
+
+
+@pytest.mark.parametrize(
+    ("name", "seen"),
+    [
+        ("own", []),
+        ("own.__del__", ["to the end"]),  # it would be printed and forgotten
+        ("llvmlite.binding.close", ["to the end"]),  # memory would be freed twice
+        ("numba.core.refresh", ["to the end"]),  # registries would be broken for ever
+    ],
+)
+def test_where_an_interrupt_waits(name, seen):
+    assert pressed(name) == seen
+
+
+def test_an_interrupt_comes_before_the_next_pass():
+    waits = {"__name__": "numba.core.own", "signal": signal}
+    text = "    signal.raise_signal(signal.SIGINT)\n    second()\n    raise AssertionError"
+    exec(f"def first():\n{text}", waits)
+
+    class Event:
+        Listener = object
+
+        def register(self, kind, listener):
+            waits["second"] = lambda: listener.on_start(kind)
+
+    interrupts.come_before_passes(Event(), "pass")
+    with pytest.raises(KeyboardInterrupt), interrupts.kept():
+        waits["first"]()
+    waits["second"]()  # nothing waits any more
 
 
 @pytest.mark.slow

@@ -240,15 +240,22 @@ def forget_functions() -> None:
             function.forget_functions()
 
 
+_is_told_of_passes: list[bool] = []
+
+
 def load_compiler() -> None:
     """Load what Numba compiles with, all at once: what Ctrl-C interrupts there is never loaded."""
-    from numba.core.registry import cpu_target
-
     with interrupts.held_back():
+        from numba.core import event
+        from numba.core.registry import cpu_target
+
         from evener.device import cpu_atomic  # noqa: F401  it registers with Numba
 
         cpu_target.target_context.refresh()
         cpu_target.typing_context.refresh()
+        if not _is_told_of_passes:
+            _is_told_of_passes.append(True)
+            interrupts.come_before_passes(event, "numba:run_pass")
 
 
 def _make_inner(function: Callable[..., Any], options: dict[str, Any]) -> Any:

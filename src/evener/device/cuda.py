@@ -231,6 +231,7 @@ def _import_compiler() -> Any:
 
     codegen = load("numba.cuda.codegen")
     codegen.CUDACodeLibrary.modules = property(_modules_once)
+    interrupts.come_before_passes(load("numba.cuda.core.event"), "numba-cuda:run_pass")
 
     def type_of(described: Any) -> Any:
         if isinstance(described, tuple):

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from evener import progress
-from evener.device import format_bytes, num_cores, num_threads
+from evener.device import format_bytes, interrupts, num_cores, num_threads
 from evener.device.compile import compiling, seconds_compiling
 from evener.device.cuda import require, why_not
 from evener.device.locks import refusing_half_loaded
@@ -171,7 +171,9 @@ def run(
     job.stats["device"] = "+".join(map(str, devices))
     require_whole(graph._indptr, graph._indices, graph._weights)
     started = time.perf_counter()
-    with progress.task(f"running {job.declaration.name}"), refusing_half_loaded():
+    # What was compiled before may be disposed of at any time, in finalizers that forget a Ctrl-C.
+    kept = interrupts.kept()
+    with progress.task(f"running {job.declaration.name}"), refusing_half_loaded(), kept:
         reasons = _execute(
             job,
             devices,
