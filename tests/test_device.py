@@ -340,6 +340,23 @@ def test_limits_of_a_process(limit):
     assert printed == "refused"
 
 
+def test_address_space_to_load_the_compiler():
+    """SciPy's BLAS would retry for ever to get what ``ulimit -v`` does not grant."""
+    printed = python(
+        """
+        import resource
+        import evener as ev
+        resource.setrlimit(resource.RLIMIT_AS, (390 << 20, resource.RLIM_INFINITY))
+        try:
+            ev.generate.path(100)
+            ev.bfs(ev.generate.path(100), 3)
+        except ev.MemoryBudgetError as error:
+            print(error)
+        """
+    )
+    assert printed.startswith("Loading the compiler needs about 400.0 MiB of address space")
+
+
 def test_format_bytes():
     assert [format_bytes(n) for n in (0, 1023, 1024, 1536, 1 << 30, 1 << 62)] == [
         "0 B", "1023 B", "1.0 KiB", "1.5 KiB", "1.0 GiB", "4096.0 PiB",

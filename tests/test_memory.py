@@ -1,5 +1,7 @@
 """Memory: estimates for each device, and limits that refuse what exceeds them."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -108,3 +110,24 @@ def test_a_limit_counts_the_transpose_and_its_building():
     ev.bfs(graph, 0, device="cpu:1", memory_limit=whole)
     again = estimate_memory(BFS.declaration, graph, transposing=True)[0]
     assert again == plain  # it is there now
+
+
+@pytest.mark.parametrize("name", ["bfs", "pagerank", "betweenness"])
+def test_a_limit_holds_while_the_transpose_is_made(name):
+    def run(graph, **options):
+        given = {"bfs": (3,), "betweenness": ()}.get(name, ())
+        kept = {"sources": 2} if name == "betweenness" else {}
+        return getattr(ev, name)(graph, *given, device="cpu:1", **kept, **options)
+
+    run(ev.generate.rmat(6, 4, seed=1, directed=True))
+    graph = ev.generate.rmat(17, 16, seed=1, directed=True)
+    with pytest.raises(MemoryBudgetError, match="bytes") as refused:
+        run(graph, memory_limit=1)
+    allowed = int(str(refused.value).partition("(")[2].partition(" ")[0].replace(",", ""))
+    tracemalloc.start()
+    try:
+        run(graph, memory_limit=allowed)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert graph.nbytes + most < allowed + (1 << 18)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import sys
 import threading
 import time
 import weakref
@@ -18,8 +19,12 @@ from typing import Any
 import numpy as np
 
 from evener.device import interrupts
+from evener.device.limits import require_address_space
 from evener.device.locks import refuse_while_compiling
 from evener.device.states import Identity
+
+# What Numba and SciPy take to load, with little on top: with less, SciPy's BLAS retries for ever.
+_MIB_TO_LOAD = 400
 
 
 def compiler_lock() -> Any:
@@ -28,9 +33,15 @@ def compiler_lock() -> Any:
     A second one would be taken inside it by one thread, since compiling makes dispatchers, and
     around it by another, since making them compiles.
     """
+    _require_room_to_load()
     from numba.core.compiler_lock import global_compiler_lock
 
     return global_compiler_lock
+
+
+def _require_room_to_load() -> None:
+    if "numba" not in sys.modules:
+        require_address_space(_MIB_TO_LOAD << 20, "Loading the compiler")
 
 
 _clock = threading.local()  # .seconds spent on compiling, .began while some is under way
@@ -135,6 +146,7 @@ class Compiled:
     @staticmethod
     def type_of(example: Any) -> Any:
         """The compiler's type of a value."""
+        _require_room_to_load()
         import numba
 
         return numba.typeof(_writeable(example))

@@ -172,6 +172,25 @@ def require_memory(nbytes: int, purpose: str) -> None:
         )
 
 
+def require_address_space(nbytes: int, purpose: str) -> None:
+    """Refuse what needs more address space than ``ulimit -v`` leaves, where there is such a limit.
+
+    Examples
+    --------
+    >>> from evener.device.limits import require_address_space
+    >>> require_address_space(1000, "a small graph")
+    """
+    limit = _process_limit("RLIMIT_AS")
+    if limit is None:
+        return
+    left = max(0, limit - _memory_of_process().get("VmSize", 0))
+    if nbytes > left:
+        raise MemoryBudgetError(
+            f"{purpose} needs about {format_bytes(nbytes)} of address space, but only "
+            f"{format_bytes(left)} are left; raise its limit (ulimit -v)."
+        )
+
+
 def format_bytes(nbytes: float) -> str:
     """Write a number of bytes for people.
 

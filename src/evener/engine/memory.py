@@ -62,6 +62,7 @@ def estimate_memory(
     # Two queues, a byte to cull by, three sets of bits.
     frontiers = 2 * parts.vertices * each_id + held + 3 * held // 8
     frontiers = frontiers + 8 * parts.vertices * sum(isinstance(s, Gather) for s in stages)
+    early = tables + fields + frontiers
     if any(isinstance(s, Repeat) and s.order is not None for s in stages):
         frontiers = frontiers + (parts.edges + parts.vertices) * each_id
     if any(isinstance(s, Backwards) for s in stages):
@@ -70,8 +71,8 @@ def estimate_memory(
         frontiers = frontiers + 3 * parts.edges * (each_id + 8)
     boxes = 2 * (parts.links.sum(axis=0) + parts.links.sum(axis=1)) * (each_id + message)
     needed = lists + tables + fields + frontiers + boxes
-    if building:  # before there are frontiers, beside the graph with all its weights
-        needed = np.maximum(needed, graph.nbytes + fields + building)
+    if building:  # beside the graph with all its weights, and what does not grow
+        needed = np.maximum(needed, graph.nbytes + early + building)
     return [int(x) for x in needed]
 
 
