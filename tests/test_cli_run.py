@@ -433,6 +433,23 @@ def test_output(run, towns, tmp_path, suffix):
     ]  # fmt: skip
 
 
+def test_output_to_several_files(run, towns, tmp_path):
+    words = ["run", "bfs", towns, "--source", "Bonn", "--device", "python"]
+    table, frame = tmp_path / "out.csv", tmp_path / "out.parquet"
+    code, text, _ = run(*words, "-o", table, "-o", frame)
+    assert code == 0
+    assert f"written     {table}, {frame}" in text
+    assert polars.read_csv(table).rows() == polars.read_parquet(frame).rows()
+    code, text, err = run(*words, "-o", "-", "-o", frame, "--force")
+    assert (code, text.split("\n", 1)[0]) == (0, "vertex,depth,parent")
+    assert "supersteps" in err
+    code, text, _ = run(*words, "-o", table, "-o", frame, "--force", "--json")
+    assert json.loads(text)["output"] == [str(table), str(frame)]
+    assert_one_error(run(*words, "--force", "-o", table, "-o", f"{tmp_path}/./out.csv"), "twice")
+    assert_one_error(run(*words, "-o", tmp_path / "new.csv", "-o", frame), f"{frame} exists")
+    assert not (tmp_path / "new.csv").exists()
+
+
 def test_labels_of_other_types_are_written_as_text(run, tmp_path, monkeypatch):
     graph = ev.Graph.from_edges([0], [1], labels=[(1, 2), (3, 4)])
     monkeypatch.setattr("evener.graph.generate.from_spec", lambda _: graph)

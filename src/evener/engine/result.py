@@ -132,9 +132,12 @@ class Result:
                     value = self._extra[name] = value()
                 return value
         has = [*self.__dict__.get("_fields", ()), *self.__dict__.get("_extra", ())]
-        near = "" if name.startswith("_") else did_you_mean(name, has)
+        methods = [name for name, value in vars(Result).items() if callable(value)]
+        public = [*has, *(m for m in methods if not m.startswith("_"))]
+        near = "" if name.startswith("_") else did_you_mean(name, public)
         raise AttributeError(
-            f"the result has no {name!r}{near}; it has {', '.join(has) or 'no fields'}."
+            f"the result has no {name!r}{near}; it has {', '.join(has) or 'no fields'}, "
+            "and methods such as top and to_polars."
         )
 
     def __getstate__(self) -> dict[str, Any]:
