@@ -3,6 +3,7 @@
 import inspect
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -394,17 +395,19 @@ def test_not_converged_is_a_warning(run):
     assert "converged   no" in out
 
 
-def test_long_runs_show_progress():
-    program = """
+@pytest.mark.parametrize("device", ["python", "python+python"])
+def test_long_runs_show_progress(device):
+    program = f"""
         from evener import progress
         from evener.cli import main
         progress._SHOW_AFTER_SECONDS = 0.05
-        main(["run", "pagerank", "rmat:scale=11,seed=1", "--device", "python", "--json"])
+        main(["run", "pagerank", "rmat:scale=11,seed=1", "--device", "{device}", "--json"])
     """
     code, out, err = run_on_terminal(program)
     assert code == 0
-    assert json.loads(out)["device"] == "python"
+    assert json.loads(out)["device"] == device
     assert "running" in err
+    assert re.search(r"superstep \d+, 2,048 in the frontier", err)
 
 
 # ---- files ----------------------------------------------------------------------------------
