@@ -80,6 +80,19 @@ class MemoryBudgetError(EvenerError, MemoryError):
     """
 
 
+class MissingNameError(EvenerError, AttributeError):
+    """The package or a result has no such name; says which are near.
+
+    Examples
+    --------
+    >>> import evener as ev
+    >>> ev.components
+    Traceback (most recent call last):
+        ...
+    evener.errors.MissingNameError: module 'evener' has no attribute 'components' (did you mean ...
+    """
+
+
 class ProgramError(EvenerError):
     """A graph program contradicts itself: names the program, the functor and the line.
 
