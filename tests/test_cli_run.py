@@ -3,6 +3,7 @@
 import inspect
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -394,17 +395,19 @@ def test_not_converged_is_a_warning(run):
     assert "converged   no" in out
 
 
-def test_long_runs_show_progress():
-    program = """
+@pytest.mark.parametrize("device", ["python", "python+python"])
+def test_long_runs_show_progress(device):
+    program = f"""
         from evener import progress
         from evener.cli import main
         progress._SHOW_AFTER_SECONDS = 0.05
-        main(["run", "pagerank", "rmat:scale=11,seed=1", "--device", "python", "--json"])
+        main(["run", "pagerank", "rmat:scale=11,seed=1", "--device", "{device}", "--json"])
     """
     code, out, err = run_on_terminal(program)
     assert code == 0
-    assert json.loads(out)["device"] == "python"
+    assert json.loads(out)["device"] == device
     assert "running" in err
+    assert re.search(r"superstep \d+, 2,048 in the frontier", err)
 
 
 # ---- files ----------------------------------------------------------------------------------
@@ -431,6 +434,23 @@ def test_output(run, towns, tmp_path, suffix):
         ("Bonn", 0, None), ("Ulm, Donau", 1, "Bonn"), ("Trier", 2, "Ulm, Donau"),
         ("7", 3, "Trier"),
     ]  # fmt: skip
+
+
+def test_output_to_several_files(run, towns, tmp_path):
+    words = ["run", "bfs", towns, "--source", "Bonn", "--device", "python"]
+    table, frame = tmp_path / "out.csv", tmp_path / "out.parquet"
+    code, text, _ = run(*words, "-o", table, "-o", frame)
+    assert code == 0
+    assert f"written     {table}, {frame}" in text
+    assert polars.read_csv(table).rows() == polars.read_parquet(frame).rows()
+    code, text, err = run(*words, "-o", "-", "-o", frame, "--force")
+    assert (code, text.split("\n", 1)[0]) == (0, "vertex,depth,parent")
+    assert "supersteps" in err
+    code, text, _ = run(*words, "-o", table, "-o", frame, "--force", "--json")
+    assert json.loads(text)["output"] == [str(table), str(frame)]
+    assert_one_error(run(*words, "--force", "-o", table, "-o", f"{tmp_path}/./out.csv"), "twice")
+    assert_one_error(run(*words, "-o", tmp_path / "new.csv", "-o", frame), f"{frame} exists")
+    assert not (tmp_path / "new.csv").exists()
 
 
 def test_labels_of_other_types_are_written_as_text(run, tmp_path, monkeypatch):

@@ -368,6 +368,36 @@ def test_globals_that_change(device, monkeypatch):
         assert found.tolist() == [3 * scale, 6 * scale, 6 * scale, 3 * scale]
 
 
+def test_a_field_named_like_a_global_is_compiled_once(tmp_path):
+    script = tmp_path / "named.py"
+    script.write_text(
+        """if True:
+        import threading
+        import evener as ev
+
+        width = threading.Lock()  # has nothing that a key could be made of
+
+        class Named(ev.Program):
+            width = ev.Field(float)
+
+            @ev.functor
+            def touch(v, s):
+                s.width[v] = s.id[v]
+
+            loop = ev.stages.compute(touch, over="all")
+
+        graph = ev.generate.path(4)
+        print([ev.run(Named, graph, device="cpu:1").stats["from_cache"] for _ in range(2)])
+        """
+    )
+    environment = {**os.environ, "EVENER_CACHE": str(tmp_path / "kept")}
+    for expected in ("[False, True]", "[True, True]"):
+        done = subprocess.run(
+            [sys.executable, script], capture_output=True, text=True, env=environment, check=True
+        )
+        assert done.stdout.strip() == expected
+
+
 @pytest.mark.parametrize("device", ["cpu:1", "cpu:1+cpu:1", "cpu:1+python"])
 def test_scalars_of_weights_of_other_types(device):
     def extremes(graph):

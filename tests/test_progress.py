@@ -1,6 +1,7 @@
 """The bar: on a terminal after a second, never elsewhere, whatever threads and forks do."""
 
 import contextlib
+import io
 import os
 import pty
 import select
@@ -9,10 +10,12 @@ import sys
 import textwrap
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
 from evener import progress
+from evener.device import compiled
 
 COUNTING = """
     import time
@@ -154,6 +157,46 @@ def test_missing_standard_error(monkeypatch, tmp_path, stderr):
     monkeypatch.setattr(sys, "stderr", stderr)
     with progress.task("quiet"):
         progress.report(1, 2)
+
+
+def test_a_line_in_a_notebook(monkeypatch):
+    err = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", err)
+    shell = SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=1))
+    monkeypatch.setitem(sys.modules, "IPython", shell)
+    monkeypatch.setattr(progress, "_SHOW_AFTER_SECONDS", 0.0)
+    monkeypatch.setattr(progress, "_LINE_SECONDS", 0.0)
+    with progress.task("counting sheep"):
+        give_up = time.monotonic() + 60
+        while "0%" not in err.getvalue() and time.monotonic() < give_up:
+            progress.report(0, 4)
+            time.sleep(0.01)
+        progress.report(3, 4)
+        progress.tell("a black one")
+    shown = err.getvalue().split("\r")
+    assert "counting sheep 75%" in (line.strip() for line in shown)
+    assert "counting sheep: a black one 75%" in shown
+    assert shown[-2].strip() == shown[-1] == ""  # the line is wiped out
+    assert progress._display is None
+
+
+def test_what_is_compiled_is_named(monkeypatch, tmp_path):
+    monkeypatch.setenv("EVENER_CACHE", str(tmp_path))
+    told = []
+    monkeypatch.setattr(progress, "tell", told.append)
+
+    @compiled
+    def double(x):
+        return 2 * x
+
+    double(1)
+    assert told == []  # no task
+    with progress.task("doubling"):
+        double(1.5)
+    assert told == ["compiling double", ""]
+    with progress.task("compiling a program"):  # which says so itself
+        double(1j)
+    assert told == ["compiling double", ""]
 
 
 def test_report_without_a_task():

@@ -8,6 +8,7 @@ import warnings
 
 import numba
 import numpy as np
+import polars
 import pytest
 
 import evener as ev
@@ -287,8 +288,11 @@ def test_what_is_one_value_is_not_indexed(declare, name):
 
 @pytest.mark.parametrize(
     ("value", "told"),
-    [(np.ones(3), "an array of shape (3,)"), ([1, 2], "a list"), (np.ones((1, 1)), "shape (1, 1)")],
-)
+    [
+        (np.ones(3), "an array of shape (3,)"), ([1, 2], "a list"), (np.ones((1, 1)), "shape (1, 1)"),
+        (range(3), "a range"), (polars.Series([1.0, 2.0]), "an array of shape (2,)"),
+    ],
+)  # fmt: skip
 def test_a_param_is_given_one_value(value, told):
     class Scaled(Program):
         found = Field(np.float64)

@@ -212,6 +212,16 @@ def test_only_a_search_reaches(found):
 def test_a_misspelt_field_gets_a_suggestion(found):
     with pytest.raises(AttributeError, match=r"no 'dept' \(did you mean 'depth'\?\); it has depth"):
         found.dept  # noqa: B018
+    with pytest.raises(AttributeError, match=r"no 'path' \(did you mean 'path_to'\?\)"):
+        found.path  # noqa: B018
+    with pytest.raises(AttributeError, match="and methods such as top and to_polars"):
+        found.plot  # noqa: B018
+
+
+def test_a_table_in_a_missing_folder_names_the_folder(found, tmp_path):
+    for write in (found.to_csv, found.to_parquet):
+        with pytest.raises(ev.GraphError, match="cannot be written: there is no folder .*reports"):
+            write(tmp_path / "reports" / "hops.x")
 
 
 def test_files(found, tmp_path):

@@ -88,6 +88,16 @@ def test_notebooks(monkeypatch):
     assert "labels.py" in "".join(error._render_traceback_())
 
 
+@pytest.mark.parametrize("name", ["ev.components", "found.dept"])
+def test_missing_names_are_told_as_shortly(name):
+    found = ev.bfs(ev.generate.path(3), 0, device="python")
+    error = caught(lambda: eval(name, {"ev": ev, "found": found}))
+    assert isinstance(error, AttributeError)
+    assert "__getattr__" in names(error.__traceback__)
+    assert "__getattr__" not in "".join(error._render_traceback_())
+    assert "did you mean" in str(error)
+
+
 def test_causes_are_shortened_too():
     class Divides(ev.Program):
         x = ev.Field("int64")

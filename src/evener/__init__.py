@@ -84,7 +84,7 @@ def __getattr__(name: str) -> _Any:
     if name in algorithms.__all__:
         return getattr(algorithms, name)
     near = "" if name.startswith("_") else errors.did_you_mean(name, __all__)
-    raise AttributeError(f"module 'evener' has no attribute {name!r}{near}")
+    raise errors.MissingNameError(f"module 'evener' has no attribute {name!r}{near}")
 
 
 def __dir__() -> list[str]:

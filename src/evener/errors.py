@@ -80,6 +80,19 @@ class MemoryBudgetError(EvenerError, MemoryError):
     """
 
 
+class MissingNameError(EvenerError, AttributeError):
+    """The package or a result has no such name; says which are near.
+
+    Examples
+    --------
+    >>> import evener as ev
+    >>> ev.components
+    Traceback (most recent call last):
+        ...
+    evener.errors.MissingNameError: module 'evener' has no attribute 'components' (did you mean ...
+    """
+
+
 class ProgramError(EvenerError):
     """A graph program contradicts itself: names the program, the functor and the line.
 
@@ -120,3 +133,20 @@ def did_you_mean(given: str, known: Iterable[str]) -> str:
 
     near = difflib.get_close_matches(given, list(known), n=1)
     return f" (did you mean {near[0]!r}?)" if near else ""
+
+
+def shown(value: object) -> str:
+    """A value in a message: short, and on one line.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from evener.errors import shown
+    >>> shown("high"), shown([1, 2]), shown(np.ones((30, 2)))
+    ("'high'", '[1, 2]', 'an array of shape (30, 2)')
+    """
+    text = " ".join(repr(value).split())
+    if len(text) <= 40:
+        return text
+    shape = getattr(value, "shape", None)
+    return f"a {type(value).__name__}" if shape is None else f"an array of shape {tuple(shape)}"

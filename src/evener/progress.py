@@ -197,6 +197,21 @@ def tell(note: str) -> None:
         current.set(current.state._replace(note=note))
 
 
+@contextlib.contextmanager
+def compiling(name: str) -> Iterator[None]:
+    """Tell that a function is compiled within the current task, unless the task says so itself."""
+    current: _Task | None = getattr(_current, "task", None)
+    if current is None or current.state.label.startswith("compiling"):
+        yield
+        return
+    before = current.state.note
+    try:
+        tell(f"compiling {name}")
+        yield
+    finally:
+        tell(before)
+
+
 def tell_supersteps(supersteps: int, frontier: int, arcs: int) -> None:
     """Tell how far a loop of supersteps is."""
     if supersteps > 0:

@@ -37,7 +37,7 @@ from evener.algorithms.arguments import (
 from evener.algorithms.outcome import only
 from evener.device import atomic
 from evener.engine.run import choose_devices, run
-from evener.errors import GraphError
+from evener.errors import GraphError, shown
 from evener.graph.csr import Graph
 from evener.programs import VERTEX, WEIGHT, Field, Param, Program, Scalar, Vertex, functor
 from evener.programs.stages import advance, compute, filter, nearest, reduce, repeat
@@ -232,9 +232,10 @@ def sssp(
     require_options(sssp, options)
     spread = positive_spread(graph, "sssp")
     assert graph.weights is not None
-    width = bucket_width(graph, device) if delta == "auto" else number(delta, "delta", 0)
+    auto = isinstance(delta, str) and delta == "auto"
+    width = bucket_width(graph, device) if auto else number(delta, "delta", 0)
     if not 0 < width < math.inf:
-        raise GraphError(f"delta is {delta!r}; it must be above 0 and finite.")
+        raise GraphError(f"delta is {shown(delta)}; it must be above 0 and finite.")
     integers = graph.weights.dtype.kind == "i"
     parameters: dict[str, Any] = {"source": source, "delta": width}
     program: type[Program] = SSSP

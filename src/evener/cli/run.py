@@ -84,8 +84,11 @@ def run(arguments: argparse.Namespace) -> None:
     result = target.call(loaded.graph, **parameters, **given)
     if arguments.trace is not None:  # before anything is written: it may take another run
         result.trace = _with_one_device(result, target, loaded, {**parameters, **given})
-    if arguments.output is not None:
-        write_table(result.to_polars(), arguments.output)
+    outputs = arguments.output or []
+    if outputs:
+        table = result.to_polars()
+        for output in outputs:
+            write_table(table, output)
     if arguments.trace is not None:
         write_trace(result, arguments.trace)
     facts = {
@@ -93,7 +96,7 @@ def run(arguments: argparse.Namespace) -> None:
         "parameters": {name: _for_json(value) for name, value in parameters.items()},
         **describe_run(loaded, result, arguments.graph, from_source=target.from_source),
         **_path(result, parameters),
-        "output": arguments.output,
+        "output": outputs[0] if len(outputs) == 1 else outputs or None,
         "trace": arguments.trace,
     }
     top = result._highlights(arguments.top)
@@ -101,7 +104,7 @@ def run(arguments: argparse.Namespace) -> None:
         print_json({**facts, "top": _rows(top)})
         return
     # Where the table went to standard output, what is said about it does not.
-    with redirect_stdout(sys.stderr if arguments.output == STANDARD else sys.stdout):
+    with redirect_stdout(sys.stderr if STANDARD in outputs else sys.stdout):
         print_fields(_for_people(facts, result._extra))
         if len(top):
             print()
@@ -110,18 +113,21 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _check_files(arguments: argparse.Namespace) -> None:
     """Refuse files that cannot be written, or that are one and the same."""
-    output = trace = None
-    if arguments.output == STANDARD and arguments.json:
+    outputs, named = arguments.output or [], set()
+    if STANDARD in outputs and arguments.json:
         raise EvenerError("--json and -o - would both write to standard output; leave one out.")
-    if arguments.output is not None:
-        output = check_table(arguments.output, "results", "-o", force=arguments.force)
+    for output in outputs:
+        file = check_table(output, "results", "-o", force=arguments.force).resolve()
+        if file in named:
+            raise EvenerError(f"-o names {output} twice; name it once.")
+        named.add(file)
     if arguments.trace is not None:
         trace = check_table(arguments.trace, "traces", "--trace", force=True)
-    if output is not None and trace is not None and output.resolve() == trace.resolve():
-        raise EvenerError(
-            f"-o and --trace both name {arguments.trace}, and one would replace the other; "
-            "name two files."
-        )
+        if trace.resolve() in named:
+            raise EvenerError(
+                f"-o and --trace both name {arguments.trace}, and one would replace the other; "
+                "name two files."
+            )
 
 
 def describe_run(
@@ -237,8 +243,9 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
     for name, text in _SWITCHES.items():
         parser.add_argument(f"--{name}", action="store_true", default=None, help=text)
     parser.add_argument(
-        "-o", "--output", metavar="OUT",
-        help="write a row for each vertex: .csv, .tsv, .parquet, .json or .jsonl; - prints CSV",
+        "-o", "--output", metavar="OUT", action="append",
+        help="write a row for each vertex: .csv, .tsv, .parquet, .json or .jsonl; - prints CSV; "
+        "may be given several times",
     )  # fmt: skip
     parser.add_argument(
         "--trace", metavar="T",
@@ -309,7 +316,8 @@ def _for_people(facts: dict[str, Any], extra: Iterable[str]) -> dict[str, str]:
     if "converged" in facts:
         fields["converged"] = "yes" if facts["converged"] else "no"
     fields |= {name: show(facts[name]) for name in extra}
-    written = [path for path in (facts["output"], facts["trace"]) if path]
+    outputs = facts["output"] if isinstance(facts["output"], list) else [facts["output"]]
+    written = [path for path in (*outputs, facts["trace"]) if path]
     if written:
         fields["written"] = ", ".join(written)
     return fields

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from evener import progress
 from evener.device import interrupts
 from evener.device.limits import require_address_space
 from evener.device.locks import refuse_while_compiling
@@ -217,11 +218,11 @@ def _make_dispatcher(function: Callable[..., Any], options: dict[str, Any]) -> A
 
     dispatcher = _jit(function, options)
     dispatcher._cache = DiskCache(function, options)
-    dispatcher.compile = _quickly(dispatcher.compile, dispatcher.typingctx)
+    dispatcher.compile = _quickly(dispatcher)
     return dispatcher
 
 
-def _quickly(compile_for: Callable[..., Any], context: Any) -> Callable[..., Any]:
+def _quickly(dispatcher: Any) -> Callable[..., Any]:
     from numba.core import types
     from numba.core.targetconfig import ConfigStack
 
@@ -231,12 +232,16 @@ def _quickly(compile_for: Callable[..., Any], context: Any) -> Callable[..., Any
         flags = ConfigStack.top_or_none()
         return flags and (flags.nrt, frozenset(flags.fastmath.flags), flags.error_model)
 
+    compile_for, context = dispatcher.compile, dispatcher.typingctx
+    name = dispatcher.py_func.__name__.removesuffix("_chunks").lstrip("_")
+
     def compile_quickly(signature: Any) -> Any:
         refuse_while_compiling()
         # A Ctrl-C that a callback of LLVM swallows leaves a library without its code.
         asked = interrupts.kept()
         memory = remembering(context, types, options)
-        with asked, compiling(), memory, without_garbage_collection():
+        named = progress.compiling(name)
+        with asked, compiling(), memory, without_garbage_collection(), named:
             return compile_for(signature)
 
     return compile_quickly

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from evener import progress
 from evener.engine.interpret_numbers import widened, widened_all
 from evener.engine.interpret_stages import (
     COMBINE,
@@ -239,9 +240,11 @@ class Loop:
 
     def open_row(self, superstep: int, frontiers: Frontiers) -> None:
         """Begin a superstep of the trace; its row leaves out what loops inside it count."""
+        stats, frontier = self.job.stats, sum(map(len, frontiers))
+        progress.tell_supersteps(stats["supersteps"], frontier, stats["edges"])
         row = {
-            "superstep": superstep, "frontier": sum(map(len, frontiers)), "edges": 0,
-            "direction": None, "seconds": 0.0,
+            "superstep": superstep, "frontier": frontier, "edges": 0, "direction": None,
+            "seconds": 0.0,
         }  # fmt: skip
         self.rows.append(self.machine.open_row(row, frontiers))
 

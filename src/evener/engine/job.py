@@ -14,7 +14,7 @@ import numpy as np
 
 from evener.engine.lazy import LazyArray
 from evener.engine.preallocate import AS_NEEDED, Preallocation
-from evener.errors import EvenerError, GraphError, ProgramError
+from evener.errors import EvenerError, GraphError, ProgramError, shown
 from evener.graph.csr import Graph
 from evener.programs.fields import VERTEX, WEIGHT, Field, Param
 from evener.programs.mistakes import line_of, no_parameter
@@ -146,7 +146,7 @@ def _param(d: Declaration, declared: Param, parameters: dict[str, Any]) -> Any:
     dtype = declared.dtype
     if dtype is VERTEX or dtype is WEIGHT:
         raise ProgramError(f"{d.name}.{declared.name}: a parameter has a plain dtype.")
-    if getattr(value, "ndim", 0) > 0 or isinstance(value, list | tuple | set | dict):
+    if _is_several(value):
         raise ProgramError(
             f"{d.name}: {declared.name} is given {_several(value)}, but a Param holds one value; "
             "what differs from vertex to vertex is a Field, which start fills."
@@ -158,6 +158,13 @@ def _param(d: Declaration, declared: Param, parameters: dict[str, Any]) -> Any:
     if dtype.kind in "iub" and converted != value:
         raise ProgramError(f"{d.name}: {declared.name} is {value!r}; expected {dtype}.")
     return converted
+
+
+def _is_several(value: Any) -> bool:
+    """Whether a value is an array or a collection, of any library."""
+    if hasattr(value, "ndim"):
+        return bool(value.ndim > 0)
+    return hasattr(value, "__len__") and not isinstance(value, str | bytes)
 
 
 def _several(value: Any) -> str:
@@ -182,18 +189,12 @@ def _frontier(d: Declaration, graph: Graph, returned: Any) -> np.ndarray | None:
         found = np.unique(np.concatenate(flat)) if flat else np.empty(0, np.int64)
     except (TypeError, ValueError, OverflowError):
         raise ProgramError(
-            f"{d.name}.start returns {_shown(returned)}; it must return the indices of the first "
+            f"{d.name}.start returns {shown(returned)}; it must return the indices of the first "
             "frontier's vertices, or None for all."
         ) from None
     if len(found) and (found[0] < 0 or found[-1] >= graph.num_vertices):
         raise ProgramError(f"{d.name}.start returns a frontier with a vertex out of range.")
     return found
-
-
-def _shown(returned: Any) -> str:
-    """A value in a message: short, and on one line."""
-    text = " ".join(repr(returned).split())
-    return text if len(text) <= 40 else f"a {type(returned).__name__}"
 
 
 def _parts(returned: Any) -> list[Any]:

@@ -11,7 +11,7 @@ from evener.engine.columns import Columns
 from evener.engine.job import Job
 from evener.engine.tables import as_html, write_table
 from evener.engine.trace import MOST_ROWS, Trace
-from evener.errors import EvenerError, GraphError, ProgramError, did_you_mean
+from evener.errors import EvenerError, GraphError, MissingNameError, ProgramError, did_you_mean
 from evener.graph.csr import Graph
 from evener.graph.generate.common import whole
 from evener.graph.labels import label_column
@@ -132,9 +132,12 @@ class Result:
                     value = self._extra[name] = value()
                 return value
         has = [*self.__dict__.get("_fields", ()), *self.__dict__.get("_extra", ())]
-        near = "" if name.startswith("_") else did_you_mean(name, has)
-        raise AttributeError(
-            f"the result has no {name!r}{near}; it has {', '.join(has) or 'no fields'}."
+        methods = [name for name, value in vars(Result).items() if callable(value)]
+        public = [*has, *(m for m in methods if not m.startswith("_"))]
+        near = "" if name.startswith("_") else did_you_mean(name, public)
+        raise MissingNameError(
+            f"the result has no {name!r}{near}; it has {', '.join(has) or 'no fields'}, "
+            "and methods such as top and to_polars."
         )
 
     def __getstate__(self) -> dict[str, Any]:

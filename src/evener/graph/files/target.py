@@ -51,7 +51,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     except BaseException as error:
         _remove(temporary)
         if isinstance(error, OSError):
-            raise GraphError(f"{path} cannot be written: {error.strerror or error}.") from None
+            raise _cannot_be_written(path, error) from None
         if type(error).__module__.startswith("polars"):  # it wraps what the disk says
             reason = str(error).strip().split("\n", 1)[0]
             raise GraphError(f"{path} cannot be written: {reason}.") from None
@@ -69,9 +69,16 @@ def check_target(path: Path) -> None:
         _mode_to_keep(target)
         temporary.open("xb").close()
     except OSError as error:
-        raise GraphError(f"{path} cannot be written: {error.strerror or error}.") from None
+        raise _cannot_be_written(path, error) from None
     finally:
         _remove(temporary)
+
+
+def _cannot_be_written(path: Path, error: OSError) -> GraphError:
+    reason = error.strerror or str(error)
+    if isinstance(error, FileNotFoundError) and not path.parent.is_dir():
+        reason = f"there is no folder {path.parent}"
+    return GraphError(f"{path} cannot be written: {reason}.")
 
 
 def _mode_to_keep(path: Path) -> int | None:
