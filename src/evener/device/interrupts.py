@@ -132,7 +132,8 @@ def kept() -> Iterator[None]:
     except BaseException as error:
         if not asked.at_all or not isinstance(error, Exception | KeyboardInterrupt):
             raise
-        _dispose(error)
+        if not isinstance(before, _Asked):  # the outermost block, once for all
+            _dispose(error)
         raise KeyboardInterrupt from None
     finally:
         asked.end()
