@@ -9,11 +9,11 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from evener.programs.dependence import Dependence
-from evener.programs.fields import Field
+from evener.programs.fields import COPY, Field
 from evener.programs.functors import Functor, kept_with_functor
 
 ATOMICS = ("min", "max", "add", "cas", "exchange")
@@ -72,8 +72,9 @@ def lost_update(
     """The call that a plain write at a far end should be, if it loses updates; else None.
 
     It does where the new value depends on the old one, and, of a ``min`` or ``max``, where the old
-    one is looked at and calls for other edges write other values: they come from names that stand
-    for something ``elsewhere``. What an exchange or a cas has claimed no other thread writes to.
+    one is looked at and other calls write other values: they come from names that stand for
+    something ``elsewhere``. To read the old one as ``s.before`` helps only where all calls write the
+    same. What an exchange or a cas has claimed no other thread writes to.
     """
     claims = {
         id(touch.node) for touch in touches
@@ -88,6 +89,10 @@ def lost_update(
     by_edge = Dependence(definition, lambda node: getattr(node, "id", None) in elsewhere)
     if not by_edge.of_value(new):
         return None
+    touches = [replace(touch, field=touch.field.removeprefix(COPY)) for touch in touches]
+    old = _old_values(definition, write, touches)
+    if old.of_value(new):
+        return _instead(write, merge)
     is_read = any(
         touch.kind == "read" and (touch.field, touch.place) == (write.field, write.place)
         for touch in touches
