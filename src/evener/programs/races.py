@@ -73,8 +73,8 @@ def lost_update(
 
     It does where the new value depends on the old one, and, of a ``min`` or ``max``, where the old
     one is looked at and other calls write other values: they come from names that stand for
-    something ``elsewhere``. To read the old one as ``s.before`` helps only where all calls write the
-    same. What an exchange or a cas has claimed no other thread writes to.
+    something ``elsewhere``. To read the old one as ``s.before`` helps only where all calls write
+    the same. What an exchange or a cas has claimed no other thread writes to.
     """
     claims = {
         id(touch.node) for touch in touches
