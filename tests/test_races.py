@@ -102,6 +102,25 @@ class Keeps(Program):
     loop = edges(offer)
 
 
+class Passes(Counts):
+    """True once another call, perhaps of another part, has offered less."""
+
+    @functor
+    def offer(src, dst, edge, s):
+        return atomic.min(s.low, dst, s.id[src]) < 30  # OLD
+
+    loop = advance(offer)
+
+
+class PassesByBranch(Passes):
+    @functor
+    def offer(src, dst, edge, s):
+        old = atomic.min(s.low, dst, s.id[src])  # OLD
+        if old <= 30:  # noqa: SIM103
+            return True
+        return False
+
+
 class EdgesThatWon(Program):
     low = Field(np.int64, merge="min")
     times = Field(np.int64, merge="sum")
@@ -119,7 +138,7 @@ class EdgesThatWon(Program):
 
 REFUSED = [
     Wins, WinsEarly, Exchanges, SaysWhoLost, Counts, CountsInOneLine, CountsByValue, Keeps,
-    EdgesThatWon,
+    EdgesThatWon, Passes, PassesByBranch,
 ]  # fmt: skip
 
 

@@ -21,8 +21,9 @@ ATOMICS = ("min", "max", "add", "cas", "exchange")
 RETURNS = {"min": ast.Gt, "max": ast.Lt, "cas": ast.Eq}
 
 # What the old value that an atomic returns decides: UNUSED: nothing; WON: exactly whether the
-# functor returns True; FRONTIER: what the functor returns, its own field and those that follow it.
-UNUSED, WON, FRONTIER, MORE = "unused", "won", "frontier", "more"
+# functor returns True; FRONTIER: what the functor returns, its own field and those that follow it;
+# BEATEN: that it returns True where offers of others were better.
+UNUSED, WON, FRONTIER, BEATEN, MORE = "unused", "won", "frontier", "beaten", "more"
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ def use_of_old_value(
     touches: list[Touch],
     fields: dict[str, Field],
 ) -> str:
-    """What the value that an atomic returns decides: WON, FRONTIER or MORE."""
+    """What the value that an atomic returns decides: WON, FRONTIER, BEATEN or MORE."""
     found = Dependence(definition, lambda node: node is call.node)
     for touch in touches:
         if touch.kind == "read" or touch.node is call.node:
@@ -58,8 +59,34 @@ def use_of_old_value(
         follows = leader is not None and leader.name == call.field and touch.place == call.place
         if by_value or not follows:
             return MORE
+    if call.kind in ("min", "max") and _says_others_came(definition, call, found):
+        return BEATEN
     won = call.kind == "cas" and says_whether_it_changed(functor, call.field, "cas")
     return WON if won else FRONTIER
+
+
+def _says_others_came(definition: ast.FunctionDef, call: Touch, found: Dependence) -> bool:
+    """Whether True is returned where the old value lies beyond something: others took it there.
+
+    So is ``return atomic.max(s.f, dst, x) > 5``, true once another call has offered 6.
+    """
+    greater, less = (ast.Gt, ast.GtE), (ast.Lt, ast.LtE)
+    beyond, before = (greater, less) if call.kind == "max" else (less, greater)
+    for node in ast.walk(definition):
+        test: Any = None
+        if isinstance(node, ast.Return):
+            test = node.value
+        elif isinstance(node, ast.If):
+            last = node.body[-1]
+            test = node.test if isinstance(last, ast.Return) and _is(last.value, True) else None
+        if not isinstance(test, ast.Compare) or len(test.ops) != 1:
+            continue
+        left, right = found.of_value(test.left), found.of_value(test.comparators[0])
+        if left and not right and isinstance(test.ops[0], beyond):
+            return True
+        if right and not left and isinstance(test.ops[0], before):
+            return True
+    return False
 
 
 def lost_update(
