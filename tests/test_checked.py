@@ -63,6 +63,13 @@ class Mistaken(ev.Program):
             s.real[v] = (s.id[v] + 7) ** 40
         elif s.which == 14:
             ev.atomic.add(s.summed, v, 1 << 30)
+        elif s.which == 15:
+            table = TABLE
+            s.real[v] = table[s.id[v] + 1]
+        elif s.which == 16:
+            s.real[v] = int(np.inf * s.degree[v])
+        elif s.which == 17:
+            s.small[v] = np.inf * s.degree[v]
         else:
             s.real[v] = TABLE[s.zero - 1] * MIXED[1] + SQUARE[1:, 2][s.zero]
 
@@ -84,6 +91,9 @@ FOUND = {
     12: ("SQUARE[-1][s.id[v] - 8]", "SQUARE[-1] is indexed out of range"),
     13: ("(s.id[v] + 7) ** 40", "a number overflows"),
     14: ("ev.atomic.add(s.summed", "the sum in summed overflows int32"),
+    15: ("table[s.id[v] + 1]", "table is indexed out of range"),
+    16: ("int(np.inf * s.degree[v])", "does not fit int64 becomes a whole number"),
+    17: ("s.small[v] = np.inf", "does not fit int32 goes into small"),
 }
 
 
@@ -148,6 +158,25 @@ def test_tables_that_are_around_a_program():
         assert ev.run(Looking, ev.generate.path(4), device=device, check=True).value[3] == 3
         with pytest.raises(ProgramError, match=r"table is indexed out of range at vertex 4"):
             ev.run(Looking, ev.generate.path(5), device=device, check=True)
+
+
+@pytest.mark.parametrize("device", ["python", "cpu:1"])
+def test_what_is_read_as_of_the_beginning(device):
+    class Looking(ev.Program):
+        root = ev.Field(ev.VERTEX, fill=0, merge="min", replicated=True)
+
+        @ev.functor
+        def look(src, dst, edge, s):
+            return s.before.root[s.id[dst] + 3] > 0  # HERE
+
+        loop = ev.stages.repeat(ev.stages.advance(look), max_supersteps=1)
+
+    lines, first = inspect.getsourcelines(test_what_is_read_as_of_the_beginning)
+    line = first + next(i for i, text in enumerate(lines) if "# HERE" in text)
+    with pytest.raises(ProgramError) as caught:
+        ev.run(Looking, ev.generate.path(6), device=device, check=True)
+    told = f"Looking.look, line {line}: s.before.root is indexed out of range at the edge from 4"
+    assert str(caught.value).startswith(told)
 
 
 def test_gathered_values():

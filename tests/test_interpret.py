@@ -750,6 +750,35 @@ def test_numbers_have_the_width_of_compiled_code():
             assert getattr(found, name).tolist() == values, (device, name)
 
 
+NARROW = np.array([1 << 30, -7], np.int32)
+
+
+def test_tables_around_a_functor_have_the_width_of_compiled_code():
+    bytes_ = np.array([200, 100], np.uint8)
+
+    class Tables(Program):
+        squared = Field(np.int64)
+        negative = Field(np.int64)
+        total = Scalar(np.int32, "sum")
+
+        @functor
+        def compute_(v, s):
+            s.squared[v] = NARROW[0] * NARROW[0]
+            s.negative[v] = bytes_[1] - bytes_[0] * 2
+
+        @functor
+        def value(v, s):
+            return 1 << 30
+
+        loop = (compute(compute_), reduce(value, "sum", into=total))
+
+    for device in ("python", "python+python", "cpu:1"):
+        found = ev.run(Tables, ev.generate.path(6), device=device)
+        assert found.squared.tolist() == [1 << 60] * 6
+        assert found.negative.tolist() == [-300] * 6
+        assert found.total == -(1 << 31), device  # six times 2**30 wrap round
+
+
 @pytest.mark.parametrize("ends", [([1, 3], [2, 1]), ([], [])], ids=["some edges", "no edges"])
 def test_a_vertex_without_edges_gathers_what_changes_nothing(ends):
     class Least(Program):

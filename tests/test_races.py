@@ -102,6 +102,25 @@ class Keeps(Program):
     loop = edges(offer)
 
 
+class Passes(Counts):
+    """True once another call, perhaps of another part, has offered less."""
+
+    @functor
+    def offer(src, dst, edge, s):
+        return atomic.min(s.low, dst, s.id[src]) < 30  # OLD
+
+    loop = advance(offer)
+
+
+class PassesByBranch(Passes):
+    @functor
+    def offer(src, dst, edge, s):
+        old = atomic.min(s.low, dst, s.id[src])  # OLD
+        if old <= 30:  # noqa: SIM103
+            return True
+        return False
+
+
 class EdgesThatWon(Program):
     low = Field(np.int64, merge="min")
     times = Field(np.int64, merge="sum")
@@ -119,7 +138,7 @@ class EdgesThatWon(Program):
 
 REFUSED = [
     Wins, WinsEarly, Exchanges, SaysWhoLost, Counts, CountsInOneLine, CountsByValue, Keeps,
-    EdgesThatWon,
+    EdgesThatWon, Passes, PassesByBranch,
 ]  # fmt: skip
 
 
@@ -358,6 +377,59 @@ def _looks_and_writes_any():
         loop = repeat(advance(widen))
 
 
+def _looks_at_the_beginning():
+    class Widest(Program):
+        width = Field(WEIGHT, fill=0, merge="max")
+
+        @functor
+        def widen(src, dst, edge, s):
+            offer = min(s.before.width[src], s.weight[edge])
+            if offer > s.before.width[dst]:
+                s.width[dst] = offer  # LOST
+            return False
+
+        loop = repeat(advance(widen), max_supersteps=2)
+
+
+def _adds_to_the_beginning():
+    class Sums(Program):
+        total = Field(np.int64, merge="any")
+
+        @functor
+        def add(src, dst, edge, s):
+            s.total[dst] = s.before.total[dst] + s.id[src]  # LOST
+            return False
+
+        loop = edges(add)
+
+
+def _several_vertices_at_one_entry():
+    class Highest(Program):
+        label = Field(np.int64, fill=0)
+        high = Field(np.int64, fill=0, merge="max", replicated=True)
+
+        @functor
+        def raise_(v, s):
+            if s.high[s.label[v]] < s.id[v]:
+                s.high[s.label[v]] = s.id[v]  # LOST
+
+        loop = compute(raise_)
+
+
+def _writes_two_at_once():
+    class Widest(Program):
+        width = Field(WEIGHT, fill=0, merge="max")
+        seen = Field(np.bool_, merge="any")
+
+        @functor
+        def widen(src, dst, edge, s):
+            if s.width[dst] < s.weight[edge]:
+                s.width[dst], s.seen[dst] = s.weight[edge], True  # LOST
+            return False
+
+        loop = edges(widen)
+
+
 LOST = [
     (_looks_and_writes, "use atomic.max(s.width, dst, offer)."),
     (_takes_the_larger, "use atomic.max(s.high, dst, …)."),
@@ -370,6 +442,10 @@ LOST = [
     (_adds_to_what_an_atomic_returned, "use atomic.max(s.high, dst, …)."),
     (_claims_another_vertex, "use atomic.add(s.visits, dst, 1), and merge='sum'."),
     (_looks_and_writes_any, "and the merge that goes with it."),
+    (_looks_at_the_beginning, "use atomic.max(s.width, dst, offer)."),
+    (_adds_to_the_beginning, "writes s.total[dst] by what it held before"),
+    (_several_vertices_at_one_entry, "use atomic.max(s.high, s.label[v], s.id[v])."),
+    (_writes_two_at_once, "use atomic.max(s.width, dst, s.weight[edge])."),
 ]
 
 
@@ -388,6 +464,7 @@ def test_writes_that_lose_nothing_are_fine():
         seen = Field(np.bool_, merge="any")
         depth = Field(np.int64, merge="min")
         label = Field(np.int64, fill=-1, merge="any")
+        level = Field(np.int64, merge="any")
         locked = Field(np.int64, merge="any")
         total = Field(np.int64, merge="any")
         table = Field(np.int64, merge="min", replicated=True)
@@ -399,6 +476,7 @@ def test_writes_that_lose_nothing_are_fine():
                 s.depth[dst] = s.superstep
             if s.label[dst] < 0:  # one of the labels that were offered
                 s.label[dst] = s.id[src]
+            s.level[dst] = s.before.level[dst] + 1  # all calls write the same
             if atomic.cas(s.locked, dst, 0, 1) == 0:  # nobody else is here
                 s.total[dst] += s.id[src]
             return True

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from evener import progress
-from evener.engine.interpret_numbers import widened, widened_all
+from evener.engine.interpret_numbers import widened, widened_all, wrapped
 from evener.engine.interpret_stages import (
     COMBINE,
     Adjacency,
@@ -136,7 +136,7 @@ class Loop:
 
     def set_scalar(self, name: str, value: Any) -> None:
         """Give a scalar its value, in its own type."""
-        self.job.scalars[name] = self.dtypes[name].type(value)
+        self.job.scalars[name] = wrapped(value, self.dtypes[name])
         self.set(**{name: widened(self.job.scalars[name])})
 
     # ---- stages ---------------------------------------------------------------------------

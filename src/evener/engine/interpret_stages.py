@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from evener.device.once import once
-from evener.engine.interpret_numbers import widened
+from evener.engine.interpret_numbers import widely, widened
 from evener.errors import ProgramError
 from evener.graph.csr import Graph
 from evener.programs.fields import neutral
@@ -303,7 +303,7 @@ def bucket(value: Any, delta: Any) -> float:
 
 def _guard(program: str, functor: Functor, returns: bool) -> Callable[..., Any]:
     """The functor, with errors in it told as the user's own, in one sentence."""
-    function = functor.function
+    function = widely(functor.function)
 
     def call(*arguments: Any) -> Any:
         try:

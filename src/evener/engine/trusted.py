@@ -11,7 +11,7 @@ from __future__ import annotations
 from evener.errors import ProgramError
 from evener.programs.access import Access
 from evener.programs.program import Declaration
-from evener.programs.races import FRONTIER, MORE, UNUSED, WON
+from evener.programs.races import BEATEN, FRONTIER, MORE, UNUSED, WON
 from evener.programs.stages import Advance, Compute, Filter, Stage
 
 _TRUSTED = {"min": (FRONTIER, WON), "max": (FRONTIER, WON), "cas": (WON,)}
@@ -37,6 +37,11 @@ def require_known(
         return
     if replicated and access.old == FRONTIER and access.kind == "cas":
         return  # what it decides is the field itself, whose copies are merged
+    if access.old == BEATEN:
+        raise ProgramError(
+            f"{what}, and knows only its own offers; it may return True where its own is better, "
+            "not where others were, or use one device."
+        )
     if access.kind in ("min", "max") and access.old == MORE:
         raise ProgramError(
             f"{what}, and knows only its own offers; it may decide what the functor returns and "

@@ -127,7 +127,8 @@ class _Reader(ast.NodeVisitor):
         written: dict[int, tuple[ast.expr, ast.operator | None]] = {}
         for node in ast.walk(definition):
             if isinstance(node, ast.Assign):
-                written |= {id(n): (node.value, None) for t in node.targets for n in ast.walk(t)}
+                for target in node.targets:
+                    written |= dict(_assigned(target, node.value))
             elif isinstance(node, ast.AugAssign):
                 written[id(node.target)] = node.value, node.op
         for node in ast.walk(definition):
@@ -165,7 +166,7 @@ class _Reader(ast.NodeVisitor):
                 continue
             elsewhere = {
                 name for name, place in self.places.items()
-                if place in ("src", "dst", "edge") and place != touch.place
+                if place in ("src", "dst", "v", "edge", "total") and place != touch.place
             }  # fmt: skip
             field = self.fields[touch.field]
             merge = field.merge if field.follows is None else None
@@ -391,6 +392,21 @@ class _Expanded(ast.NodeTransformer):
             return node
         others = {name: one for name, one in self.stands_for.items() if name != node.id}
         return _Expanded(others).visit(copy.deepcopy(value))
+
+
+def _assigned(
+    target: ast.expr, value: ast.expr
+) -> Iterator[tuple[int, tuple[ast.expr, ast.operator | None]]]:
+    """What each part of a target is given: of ``a, b = c, d`` each has its own."""
+    both = (target, value)
+    if all(isinstance(one, ast.Tuple | ast.List) for one in both):
+        parts, values = target.elts, value.elts  # type: ignore[attr-defined]
+        if len(parts) == len(values) and not any(isinstance(n, ast.Starred) for n in parts):
+            for part, its in zip(parts, values, strict=True):
+                yield from _assigned(part, its)
+            return
+    for node in ast.walk(target):
+        yield id(node), (value, None)
 
 
 def _resolve(node: ast.expr, function: Any) -> Any:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evener.errors import ProgramError
-from evener.programs.fields import HIDDEN, Field
+from evener.programs.fields import COPY, HIDDEN, Field
 from evener.programs.functors import Functor
 from evener.programs.kinds import Backwards, Compute, Repeat, Stage
 from evener.programs.stages import walk
@@ -21,8 +21,6 @@ from evener.programs.texts import Rewriter, definition_of, functor_of, source_of
 
 if TYPE_CHECKING:
     from evener.programs.program import Declaration
-
-_COPY = f"{HIDDEN}before_"
 
 
 def with_copies(d: Declaration) -> Declaration:
@@ -44,7 +42,7 @@ def with_copies(d: Declaration) -> Declaration:
         return d
     fields = {
         **d.fields,
-        **{_COPY + name: _copy(d, name) for name in frozenset().union(*read.values())},
+        **{COPY + name: _copy(d, name) for name in frozenset().union(*read.values())},
     }
     made = replace(d, fields=fields, functors=functors)
     return replace(made, loop=_Copying(made, read).sequence(d.loop, is_superstep=False))
@@ -84,7 +82,7 @@ class _Reads(Rewriter):
             known = ", ".join(self.d.fields) or "none"
             self._fail(node, f"s.before.{name} is no field; the program has {known}")
         self.found.add(name)
-        return f"{self.state}.{_COPY}{name}"
+        return f"{self.state}.{COPY}{name}"
 
     def _field(self, node: ast.AST) -> str | None:
         if (
@@ -105,7 +103,7 @@ class _Reads(Rewriter):
 def _copy(d: Declaration, name: str) -> Field:
     """The field that holds a copy; only the owner of a vertex writes it."""
     field = Field(d.fields[name].dtype, fill=0, replicated=d.fields[name].replicated)
-    field.name = _COPY + name
+    field.name = COPY + name
     return field
 
 
@@ -150,6 +148,6 @@ class _Copying:
         """A stage that copies fields."""
         names = sorted(fields)
         name = "_".join([f"{HIDDEN}keep", *names])
-        lines = [f"    s.{_COPY}{one}[v] = s.{one}[v]\n" for one in names]
+        lines = [f"    s.{COPY}{one}[v] = s.{one}[v]\n" for one in names]
         self.d.functors[name] = functor_of(f"def {name}(v, s):\n{''.join(lines)}")
         return Compute(True, name)

@@ -3,7 +3,8 @@
 Guards (`evener.programs.guards`) stand at indices that are computed, at divisors, where whole
 numbers are added, subtracted, multiplied or shifted, and where values go into fields. They are
 part of the functors, so every device that runs programs runs checked ones. ``combine`` and
-``until`` know no vertex at which a fault could be noted, and have no guards.
+``until`` know no vertex at which a fault could be noted, and have no guards. Nor have functions
+that functors call, and what ``gather`` and ``reduce`` add up.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy as np
 
 from evener.programs import guards
 from evener.programs.access import VERTICES, Access, Accesses
-from evener.programs.fields import HIDDEN, Field
+from evener.programs.fields import COPY, HIDDEN, Field
 from evener.programs.functors import Functor
 from evener.programs.kinds import Use
 from evener.programs.program import Declaration, Program
@@ -117,6 +118,20 @@ def _is_within(index: ast.expr, length: int) -> bool:
     return isinstance(value, int) and -length <= value < length
 
 
+def _assigned_once(definition: ast.FunctionDef) -> dict[str, ast.expr]:
+    """What local names are that are assigned in one place, each by itself."""
+    values: dict[str, list[ast.expr | None]] = {}
+    for node in ast.walk(definition):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            values.setdefault(node.id, []).append(None)
+    for node in ast.walk(definition):
+        if isinstance(node, ast.Assign) and len(node.targets) == 1:
+            name = getattr(node.targets[0], "id", None)
+            if name is not None and len(values[name]) == 1:
+                values[name] = [node.value]
+    return {name: found[0] for name, found in values.items() if found[0] is not None}
+
+
 class _Guarding(Rewriter):
     """Writes guards into one functor."""
 
@@ -140,6 +155,7 @@ class _Guarding(Rewriter):
         for node in ast.walk(definition):
             if isinstance(node, ast.Assign) and getattr(node.value, "id", None) in self.vertices:
                 self.vertices |= {one.id for one in node.targets if isinstance(one, ast.Name)}
+        self.stands_for = _assigned_once(definition)
         before, text = len(self.places), self.whole(definition)
         if len(self.places) == before:
             return self.functor
@@ -202,7 +218,7 @@ class _Guarding(Rewriter):
     def _Call(self, node: ast.Call) -> str | None:
         field = self._field(node.args[0]) if node.args else None
         if field is None or len(node.args) < 3:
-            return None
+            return self._conversion(node)
         values = [self._stored(field, value) for value in node.args[2:]]
         index = self._index(field, node.args[1])
         given = ", ".join([self.text(node.args[0]), index, *values])
@@ -214,6 +230,16 @@ class _Guarding(Rewriter):
         limits = np.iinfo(dtype)
         more = values[0], call, str(limits.min), str(limits.max)
         return self.guard("added", node, f"the sum in {field} overflows {dtype}", *more)
+
+    def _conversion(self, node: ast.Call) -> str | None:
+        """A number that becomes a whole number, such as ``int(x)``."""
+        found = self._around(node.func)
+        if len(node.args) != 1 or not (found is int or found is np.int64):
+            return None  # narrower ones are often meant to cut off what does not fit
+        limits = np.iinfo(np.int64)
+        what = "a value that does not fit int64 becomes a whole number"
+        given = f"({self.text(node.args[0])})", str(limits.min), str(limits.max)
+        return f"{self.text(node.func)}({self.guard('whole', node, what, *given)})"
 
     def _Assign(self, node: ast.Assign) -> str | None:
         target = node.targets[0]
@@ -253,25 +279,35 @@ class _Guarding(Rewriter):
     def _index(self, field: str, node: ast.expr) -> str:
         if isinstance(node, ast.Name) and node.id in self.vertices:
             return node.id
-        what = f"s.{field} is indexed out of range"
+        what = f"s.{field.replace(COPY, 'before.')} is indexed out of range"
         return self.guard("index", node, what, f"({self.text(node)})", f"{self.state}.num_vertices")
 
-    def _shape(self, node: ast.expr) -> tuple[int, ...]:
+    def _shape(self, node: ast.expr, names: tuple[str, ...] = ()) -> tuple[int, ...]:
         """The lengths of a global array or tuple, or of one that is around the program.
 
-        Of a row of an array it is what remains.
+        Of a row of an array it is what remains. A local name may stand for either; ``names`` are
+        those that led here.
         """
         if isinstance(node, ast.Subscript):
             taken = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
             cut = any(isinstance(one, ast.Slice) for one in taken)
-            return () if cut else self._shape(node.value)[len(taken) :]
+            return () if cut else self._shape(node.value, names)[len(taken) :]
         if not isinstance(node, ast.Name):
             return ()
-        around = inspect.getclosurevars(self.functor.function)
-        value: Any = {**around.globals, **around.nonlocals}.get(node.id)
+        if node.id in self.stands_for and node.id not in names:
+            return self._shape(self.stands_for[node.id], (*names, node.id))
+        value = self._around(node)
         if isinstance(value, tuple):
             return (len(value),)
         return value.shape if isinstance(value, np.ndarray) else ()
+
+    def _around(self, node: ast.expr) -> Any:
+        """What a name, dotted or not, stands for around the functor; None for anything else."""
+        if isinstance(node, ast.Attribute):
+            return getattr(self._around(node.value), node.attr, None)
+        around = inspect.getclosurevars(self.functor.function)
+        known: dict[str, Any] = {**around.builtins, **around.globals, **around.nonlocals}
+        return known.get(node.id) if isinstance(node, ast.Name) else None
 
     def _stored(self, field: str, node: ast.expr) -> str:
         """A value on its way into a field."""

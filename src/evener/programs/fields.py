@@ -10,6 +10,7 @@ from evener.programs.mistakes import mistake
 
 MERGES = ("min", "max", "sum", "any")
 HIDDEN = "evener_"  # fields and functors that programs are given: no result shows them
+COPY = f"{HIDDEN}before_"  # and the name of a field: what it was when the superstep began
 
 
 class _Kind:

@@ -81,7 +81,7 @@ def whole(faults, at, place, other, value, low, high):
     """A value that goes into a whole number with these limits."""
     if not (value >= low and value <= high):
         note(faults, at, place, other)
-        return value - value
+        return value < value  # 0, of infinity and of what is no number too
     return value
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from evener.programs.dependence import Dependence
-from evener.programs.fields import Field
+from evener.programs.fields import COPY, Field
 from evener.programs.functors import Functor, kept_with_functor
 
 ATOMICS = ("min", "max", "add", "cas", "exchange")
@@ -21,8 +21,9 @@ ATOMICS = ("min", "max", "add", "cas", "exchange")
 RETURNS = {"min": ast.Gt, "max": ast.Lt, "cas": ast.Eq}
 
 # What the old value that an atomic returns decides: UNUSED: nothing; WON: exactly whether the
-# functor returns True; FRONTIER: what the functor returns, its own field and those that follow it.
-UNUSED, WON, FRONTIER, MORE = "unused", "won", "frontier", "more"
+# functor returns True; FRONTIER: what the functor returns, its own field and those that follow it;
+# BEATEN: that it returns True where offers of others were better.
+UNUSED, WON, FRONTIER, BEATEN, MORE = "unused", "won", "frontier", "beaten", "more"
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ def use_of_old_value(
     touches: list[Touch],
     fields: dict[str, Field],
 ) -> str:
-    """What the value that an atomic returns decides: WON, FRONTIER or MORE."""
+    """What the value that an atomic returns decides: WON, FRONTIER, BEATEN or MORE."""
     found = Dependence(definition, lambda node: node is call.node)
     for touch in touches:
         if touch.kind == "read" or touch.node is call.node:
@@ -58,8 +59,34 @@ def use_of_old_value(
         follows = leader is not None and leader.name == call.field and touch.place == call.place
         if by_value or not follows:
             return MORE
+    if call.kind in ("min", "max") and _says_others_came(definition, call, found):
+        return BEATEN
     won = call.kind == "cas" and says_whether_it_changed(functor, call.field, "cas")
     return WON if won else FRONTIER
+
+
+def _says_others_came(definition: ast.FunctionDef, call: Touch, found: Dependence) -> bool:
+    """Whether True is returned where the old value lies beyond something: others took it there.
+
+    So is ``return atomic.max(s.f, dst, x) > 5``, true once another call has offered 6.
+    """
+    greater, less = (ast.Gt, ast.GtE), (ast.Lt, ast.LtE)
+    beyond, before = (greater, less) if call.kind == "max" else (less, greater)
+    for node in ast.walk(definition):
+        test: Any = None
+        if isinstance(node, ast.Return):
+            test = node.value
+        elif isinstance(node, ast.If):
+            last = node.body[-1]
+            test = node.test if isinstance(last, ast.Return) and _is(last.value, True) else None
+        if not isinstance(test, ast.Compare) or len(test.ops) != 1:
+            continue
+        left, right = found.of_value(test.left), found.of_value(test.comparators[0])
+        if left and not right and isinstance(test.ops[0], beyond):
+            return True
+        if right and not left and isinstance(test.ops[0], before):
+            return True
+    return False
 
 
 def lost_update(
@@ -72,8 +99,9 @@ def lost_update(
     """The call that a plain write at a far end should be, if it loses updates; else None.
 
     It does where the new value depends on the old one, and, of a ``min`` or ``max``, where the old
-    one is looked at and calls for other edges write other values: they come from names that stand
-    for something ``elsewhere``. What an exchange or a cas has claimed no other thread writes to.
+    one is looked at and other calls write other values: they come from names that stand for
+    something ``elsewhere``. To read the old one as ``s.before`` helps only where all calls write
+    the same. What an exchange or a cas has claimed no other thread writes to.
     """
     claims = {
         id(touch.node) for touch in touches
@@ -88,6 +116,10 @@ def lost_update(
     by_edge = Dependence(definition, lambda node: getattr(node, "id", None) in elsewhere)
     if not by_edge.of_value(new):
         return None
+    touches = [replace(touch, field=touch.field.removeprefix(COPY)) for touch in touches]
+    old = _old_values(definition, write, touches)
+    if old.of_value(new):
+        return _instead(write, merge)
     is_read = any(
         touch.kind == "read" and (touch.field, touch.place) == (write.field, write.place)
         for touch in touches

@@ -128,5 +128,5 @@ def with_text(functor: Functor, text: str, names: dict[str, Any] | None = None) 
     )  # fmt: skip
     function.__module__, function.__qualname__ = old.__module__, old.__qualname__
     found = Functor(function)
-    found.line, found.file = functor.line, functor.file
+    found.line, found.file = definition.lineno, functor.file  # its text has no decorators
     return found
