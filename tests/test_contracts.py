@@ -115,6 +115,45 @@ def test_a_child_that_is_forked_while_the_compiler_is_loaded():
     assert printed == "7"
 
 
+def test_a_child_that_is_forked_while_another_thread_compiles_for_too_long():
+    """It finds LLVM whole, and collects garbage, though the other thread does not."""
+    printed = python(
+        """
+        import gc, os, signal, threading
+        import evener as ev
+        from evener.device import compiled, locks
+        from evener.device.compile import compiler_lock
+        from evener.device.typing_memory import without_garbage_collection
+
+        ev.bfs(ev.generate.path(4), 0, device="cpu:1")
+        import llvmlite.binding.ffi
+        locks._PATIENCE = 0.5
+        began, leave = threading.Event(), threading.Event()
+
+        def compiling():
+            with without_garbage_collection(), compiler_lock():
+                with llvmlite.binding.ffi.lib._lock:
+                    began.set()
+                    leave.wait(0.8)
+                leave.wait()
+
+        thread = threading.Thread(target=compiling)
+        thread.start()
+        began.wait()
+        child = os.fork()
+        if child == 0:
+            signal.alarm(30)
+            assert gc.isenabled()
+            os._exit(compiled(lambda x: x + 3)(4))
+        leave.set()
+        thread.join()
+        assert gc.isenabled()
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        """
+    )
+    assert printed == "7"
+
+
 COLD = """
     import os, signal, threading
     from concurrent.futures import ThreadPoolExecutor
