@@ -199,6 +199,34 @@ def test_a_signal_handler_that_interrupts_the_compiler():
     assert ev.run(New, graph, device="cpu:1").seen.tolist() == [1, 2, 2, 1]
 
 
+def test_a_signal_handler_that_interrupts_the_import_of_an_algorithm():
+    """Loading it reads the texts of its functors; the module is there, its function is not."""
+    printed = python(
+        """
+        import inspect, signal
+        import evener as ev
+
+        graph, said, read = ev.generate.path(4), [], inspect.getsource
+
+        def handle(*_):
+            try:
+                ev.bfs(graph, 0, device="cpu:1")
+            except ev.DeviceError as error:
+                said.append("a signal handler that interrupted" in str(error))
+
+        def interrupted(function):
+            inspect.getsource = read
+            signal.raise_signal(signal.SIGUSR1)
+            return read(function)
+
+        signal.signal(signal.SIGUSR1, handle)
+        inspect.getsource = interrupted
+        print(ev.bfs(graph, 0, device="python").depth.tolist(), said)
+        """
+    )
+    assert printed == "[0, 1, 2, 3] [True]"
+
+
 HANDLED = """
     import signal
     import evener as ev
