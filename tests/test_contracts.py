@@ -116,26 +116,35 @@ def test_a_child_that_is_forked_while_the_compiler_is_loaded():
 
 
 def test_a_child_that_is_forked_while_another_thread_compiles_for_too_long():
-    """It finds LLVM whole, and collects garbage, though the other thread does not."""
+    """It finds LLVM whole, collects garbage, and compiles what the other thread was compiling."""
     printed = python(
         """
         import gc, os, signal, threading
         import evener as ev
         from evener.device import compiled, locks
-        from evener.device.compile import compiler_lock
-        from evener.device.typing_memory import without_garbage_collection
 
         ev.bfs(ev.generate.path(4), 0, device="cpu:1")
         import llvmlite.binding.ffi
+        import numba.extending
         locks._PATIENCE = 0.5
         began, leave = threading.Event(), threading.Event()
 
-        def compiling():
-            with without_garbage_collection(), compiler_lock():
+        def helper(x):
+            raise NotImplementedError
+
+        @numba.extending.overload(helper)
+        def compile_helper(x):
+            if not began.is_set():
                 with llvmlite.binding.ffi.lib._lock:
                     began.set()
                     leave.wait(0.8)
                 leave.wait()
+            return lambda x: x + 3
+
+        function = compiled(lambda x: helper(x))
+
+        def compiling():
+            function(4)
 
         thread = threading.Thread(target=compiling)
         thread.start()
@@ -144,7 +153,7 @@ def test_a_child_that_is_forked_while_another_thread_compiles_for_too_long():
         if child == 0:
             signal.alarm(30)
             assert gc.isenabled()
-            os._exit(compiled(lambda x: x + 3)(4))
+            os._exit(function(4))
         leave.set()
         thread.join()
         assert gc.isenabled()

@@ -131,6 +131,14 @@ def _after_fork_in_child() -> None:
             lock._lock.release()
         else:
             lock._lock = threading.RLock()
+            _forget_calls()
+
+
+def _forget_calls() -> None:
+    """Let Numba forget what another thread was compiling: it would take that for a recursion."""
+    registry = sys.modules.get("numba.core.registry")
+    if registry is not None:
+        registry.cpu_target.typing_context.callstack.__init__()
 
 
 if hasattr(os, "register_at_fork"):
