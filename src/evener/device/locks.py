@@ -12,6 +12,7 @@ The order in which locks are taken, the first first:
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import logging  # noqa: F401  before our hook at a fork, see `_before_fork`
 import os
@@ -136,9 +137,12 @@ def _after_fork_in_child() -> None:
 
 def _forget_calls() -> None:
     """Let Numba forget what another thread was compiling: it would take that for a recursion."""
-    registry = sys.modules.get("numba.core.registry")
-    if registry is not None:
+    registry, dispatchers = map(sys.modules.get, ("numba.core.registry", "numba.core.dispatcher"))
+    if registry is not None and dispatchers is not None:
         registry.cpu_target.typing_context.callstack.__init__()
+        for one in gc.get_objects():
+            if type(one) is dispatchers.CompilingCounter:
+                one.counter = 0
 
 
 if hasattr(os, "register_at_fork"):
