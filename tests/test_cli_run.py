@@ -499,6 +499,9 @@ def test_a_file_is_replaced_by_force_only(run, tmp_path):
     assert run(*words, dangling)[0] == 0
     assert dangling.is_symlink()
     assert (tmp_path / "new.json").exists()
+    loop = tmp_path / "loop.json"
+    loop.symlink_to(loop)
+    assert_one_error(run(*words, loop, "--force"), f"{loop} cannot be written")
 
 
 def test_output_replaces_a_file_only_when_whole(run, tmp_path, monkeypatch):

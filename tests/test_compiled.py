@@ -1,5 +1,6 @@
 """Compiled code and its cache."""
 
+import builtins
 import concurrent.futures
 import os
 import shutil
@@ -9,6 +10,7 @@ import textwrap
 import types
 from pathlib import Path
 
+import numba
 import numpy as np
 import pytest
 
@@ -302,6 +304,63 @@ def test_fingerprints_see_the_text_of_functions_that_numba_compiles():
     assert fingerprint_of(source) == fingerprint_of(source)
     assert fingerprint_of(source) != fingerprint_of(source.replace("x + 1", "x + 2"))
     assert fingerprint_of(source) != fingerprint_of(source.replace("njit", "njit(fastmath=True)"))
+
+
+DECLARED = """
+    import builtins
+    import numba
+    def text(x):
+        z = x * 1.5
+        return z
+    def row(x, r):
+        r[0] = x[0]
+    VALUE
+    def function(x):
+        return helper(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("helper = numba.njit('i4(i4)')(text)", "helper = numba.njit('f8(f8)')(text)"),
+        ("helper = numba.njit('i4(i4)')(text)", "helper = numba.njit('f8(i4)')(text)"),
+        ("helper = numba.njit('i4(i4)')(text)", "helper = numba.njit(text)"),
+        (
+            "helper = numba.njit(locals={'z': numba.i4})(text)",
+            "helper = numba.njit(locals={'z': numba.f8})(text)",
+        ),
+        (
+            "helper = numba.vectorize(['f8(f8)'])(text)",
+            "helper = numba.vectorize(['f4(f4)', 'f8(f8)'])(text)",
+        ),
+        ("helper = numba.vectorize(identity=0)(text)", "helper = numba.vectorize(text)"),
+        (
+            "helper = numba.guvectorize('(n)->(n)')(row)",
+            "helper = numba.guvectorize('(n)->()')(row)",
+        ),
+        ("builtins.helper = numba.njit(text)", "builtins.helper = numba.njit(row)"),
+    ],
+)
+def test_what_helpers_are_declared_for_changes_the_fingerprint(old, new):
+    """Their texts are the same: one for whole numbers rounds what another does not."""
+    try:
+        keys = [fingerprint_of(DECLARED.replace("VALUE", value)) for value in (old, new)]
+    finally:
+        vars(builtins).pop("helper", None)
+    assert keys[0] != keys[1]
+    assert all(map(cache.is_lasting, keys))
+
+
+def test_what_helpers_met_does_not_change_the_fingerprint():
+    made = numba.njit(lambda x: x + 1), numba.vectorize(lambda x: x + 1)
+
+    def function(x):
+        return made[0](x) + made[1](x)
+
+    before = cache.fingerprint(function)
+    assert (made[0](1), made[1](1)) == (2, 2)
+    assert cache.fingerprint(function) == before
 
 
 def test_what_tells_numba_how_to_compile_is_in_the_key(tmp_path, monkeypatch):

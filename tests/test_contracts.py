@@ -115,6 +115,54 @@ def test_a_child_that_is_forked_while_the_compiler_is_loaded():
     assert printed == "7"
 
 
+def test_a_child_that_is_forked_while_another_thread_compiles_for_too_long():
+    """It finds LLVM whole, collects garbage, and compiles what the other thread was compiling."""
+    printed = python(
+        """
+        import gc, os, signal, threading
+        import evener as ev
+        from evener.device import compiled, locks
+
+        ev.bfs(ev.generate.path(4), 0, device="cpu:1")
+        import llvmlite.binding.ffi
+        import numba.extending
+        locks._PATIENCE = 0.5
+        began, leave = threading.Event(), threading.Event()
+
+        def helper(x):
+            raise NotImplementedError
+
+        @numba.extending.overload(helper)
+        def compile_helper(x):
+            if not began.is_set():
+                with llvmlite.binding.ffi.lib._lock:
+                    began.set()
+                    leave.wait(0.8)
+                leave.wait()
+            return lambda x: x + 3
+
+        function = compiled(lambda x: helper(x))
+
+        def compiling():
+            function(4)
+
+        thread = threading.Thread(target=compiling)
+        thread.start()
+        began.wait()
+        child = os.fork()
+        if child == 0:
+            signal.alarm(30)
+            assert gc.isenabled()
+            os._exit(function(4))
+        leave.set()
+        thread.join()
+        assert gc.isenabled()
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        """
+    )
+    assert printed == "7"
+
+
 COLD = """
     import os, signal, threading
     from concurrent.futures import ThreadPoolExecutor
@@ -158,6 +206,34 @@ def test_a_signal_handler_that_interrupts_the_compiler():
         with pytest.raises(ev.DeviceError, match="a signal handler that interrupted another call"):
             ev.run(New, graph, device="cpu:1")
     assert ev.run(New, graph, device="cpu:1").seen.tolist() == [1, 2, 2, 1]
+
+
+def test_a_signal_handler_that_interrupts_the_import_of_an_algorithm():
+    """Loading it reads the texts of its functors; the module is there, its function is not."""
+    printed = python(
+        """
+        import inspect, signal
+        import evener as ev
+
+        graph, said, read = ev.generate.path(4), [], inspect.getsource
+
+        def handle(*_):
+            try:
+                ev.bfs(graph, 0, device="cpu:1")
+            except ev.DeviceError as error:
+                said.append("a signal handler that interrupted" in str(error))
+
+        def interrupted(function):
+            inspect.getsource = read
+            signal.raise_signal(signal.SIGUSR1)
+            return read(function)
+
+        signal.signal(signal.SIGUSR1, handle)
+        inspect.getsource = interrupted
+        print(ev.bfs(graph, 0, device="python").depth.tolist(), said)
+        """
+    )
+    assert printed == "[0, 1, 2, 3] [True]"
 
 
 HANDLED = """

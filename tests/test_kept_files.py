@@ -123,6 +123,13 @@ def test_what_was_used_longest_ago_goes(folder, monkeypatch):
     assert sum(path.stat().st_size for path in folder.iterdir()) <= 10000
 
 
+def test_what_takes_more_than_all_the_room_is_not_kept(folder, monkeypatch):
+    monkeypatch.setenv("EVENER_CACHE_SIZE", "1000")
+    save_bytes("small.bin", bytes(100))
+    save_bytes("large.bin", bytes(1000))
+    assert [path.name for path in folder.iterdir()] == ["small.bin"]
+
+
 def test_what_nobody_writes_any_more_goes(folder):
     save_bytes("one.bin", b"1")
     old, fresh = folder / "old.tmp", folder / "fresh.tmp"

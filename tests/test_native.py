@@ -1,5 +1,6 @@
 """The compiled CPU device: what the interpreter gives, on any number of threads, every time."""
 
+import gc
 import multiprocessing
 import os
 import subprocess
@@ -7,9 +8,11 @@ import sys
 import textwrap
 import threading
 import time
+import weakref
 
 import numpy as np
 import pytest
+from numba.core.dispatcher import Dispatcher
 from numpy import float64, int32, int64
 
 import evener as ev
@@ -413,3 +416,24 @@ def test_followers_with_weights_of_other_types(device):
         graph = Graph.from_edges(range(6), [6] * 6, np.array([lowest] * 6))
         found = run(Offers, graph, device=device, partition=lambda graph, _: np.arange(7) // 6)
         assert (found.offer[6], found.price[6]) == (0, lowest)
+
+
+def test_programs_that_nobody_has_are_let_go():
+    def used_once(factor):
+        class Once(Program):
+            value = Field(int64)
+
+            @functor
+            def fill(v, s):
+                s.value[v] = factor * s.id[v]
+
+            loop = compute(fill)
+
+        found = run(Once, ev.generate.path(3), device="cpu:1")
+        assert found.value.tolist() == [0, factor, 2 * factor]
+        return weakref.ref(Once)
+
+    left = used_once(5)
+    Dispatcher._recent.clear()  # Numba keeps the latest ones
+    gc.collect()
+    assert left() is None

@@ -11,6 +11,8 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from evener.device.locks import refusing_half_loaded
+
 if TYPE_CHECKING:
     from evener.algorithms.betweenness import betweenness
     from evener.algorithms.bfs import bfs
@@ -34,8 +36,8 @@ class _Algorithms(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        importlib.import_module(f"{__name__}.{name}")
-        return self.__dict__[name]
+        with refusing_half_loaded():
+            return getattr(importlib.import_module(f"{__name__}.{name}"), name)
 
     def __setattr__(self, name: str, value: Any) -> None:
         # Importing a file makes it an attribute of its package, under the name of the function.

@@ -88,9 +88,9 @@ def save_bytes(name: str, content: bytes) -> None:
     with contextlib.suppress(OSError):
         cache_folder().mkdir(mode=0o700, parents=True, exist_ok=True)
         folder = _trusted_folder()
-        if folder is None:
+        if folder is None or _HASH_BYTES + len(content) > cache_room():
             return
-        _make_room(folder, len(content))
+        _make_room(folder, _HASH_BYTES + len(content))
         handle, temporary = tempfile.mkstemp(dir=folder, suffix=_TEMPORARY)  # of mode 0600
         try:
             with os.fdopen(handle, "wb") as file:

@@ -8,6 +8,7 @@ here) gets a key that holds for this object in this process only, and is not kep
 
 from __future__ import annotations
 
+import builtins
 import dis
 import enum
 import functools
@@ -42,6 +43,7 @@ def hash_of(told: Any) -> str:
 
 _UNKEYED = "unkeyed-"
 _GLOBAL = ("LOAD_GLOBAL", "LOAD_NAME")
+_BUILTINS = vars(builtins)  # where tools of a notebook put names of their own
 _unkeyed: dict[int, Any] = {}  # what has such a key, kept so that no other gets its number
 _PLAIN = frozenset((type(None), bool, int, float, complex, str, bytes))
 # Written in C, in a library whose version, or Python's, is in every key: their names tell them.
@@ -68,10 +70,9 @@ def told_of(value: Any, visits: dict[Any, int] | None = None, names: tuple[str, 
     visits = {} if visits is None else visits
     function = _text_of(value)
     if isinstance(function, types.FunctionType):  # plain, or the text of a compiled one
-        options = getattr(value, "options", None) or getattr(value, "targetoptions", None)
         instead = _of_extensions([id(value)], visits)
         text = _of_function(function, visits)
-        return "function", kind.__name__, told_of(options, visits), text, instead
+        return "function", kind.__name__, told_of(_options_of(value), visits), text, instead
     if isinstance(value, types.ModuleType):
         return _of_module(value, visits, names)
     if kind is types.CodeType:
@@ -124,6 +125,25 @@ def _text_of(value: Any) -> Any:
     return getattr(value, "python", None) or getattr(value, "py_func", value)
 
 
+def _options_of(value: Any) -> Any:
+    """What a helper was made with beside its text: options, and the types it was declared for.
+
+    One that declared none is compiled for those that it meets, which it lists in the same places.
+    """
+    if _library(type(value)) not in ("numba", "numba_cuda"):
+        return getattr(value, "options", None)
+    made = getattr(value, "_dispatcher", value)  # of vectorize, guvectorize
+    found = [getattr(made, name, None) for name in ("targetoptions", "locals")]
+    found += [getattr(value, name, None) for name in ("identity", "signature")]
+    found += [getattr(getattr(value, "_compiler", None), "pipeline_class", None)]
+    if getattr(value, "_frozen", False):
+        found += value.types
+    if not getattr(value, "_can_compile", True):
+        signatures = [one.signature for one in value.overloads.values()]
+        found += [(one.args, one.return_type) for one in signatures]
+    return found
+
+
 def _of_extensions(keys: Iterable[Any], visits: dict[Any, int]) -> tuple[Any, ...]:
     """What compiled code has instead of what these names, or ids of functions, stand for."""
     known = known_extensions()
@@ -141,13 +161,14 @@ def _of_function(function: Any, visits: dict[Any, int]) -> tuple[Any, ...]:
     visits[id(function)] = len(visits)
     code, names = _of_code(function.__code__)
     scope, read = function.__globals__, _globals_read(function.__code__)
+    scopes = [(name, scope if name in scope else _BUILTINS) for name in read]
     # Evener's own functions mean the same whatever others tell Numba: its own answers come first.
     is_ours = _library(function) == "evener"
     return (
         code,
         told_of(function.__defaults__, visits),
         told_of(function.__kwdefaults__, visits),
-        [(name, told_of(scope[name], visits, names)) for name in read if name in scope],
+        [(name, told_of(where[name], visits, names)) for name, where in scopes if name in where],
         [told_of(cell.cell_contents, visits, names) for cell in function.__closure__ or ()],
         () if is_ours else _of_extensions((*names, ANYWHERE), visits),
     )

@@ -4,13 +4,15 @@ The order in which locks are taken, the first first:
 
 1. `team._together`, by runs whose threads meet at barriers: one at a time;
 2. Numba's lock of its compiler (`compile.compiler_lock`): the only one around compiling;
-3. those of the pool of threads, of the progress display and of mapped files, for some lines each,
+3. llvmlite's around each call of LLVM, which only a fork takes by itself;
+4. those of the pool of threads, of the progress display and of mapped files, for some lines each,
    within which no other is taken.
 """
 
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import logging  # noqa: F401  before our hook at a fork, see `_before_fork`
 import os
@@ -75,7 +77,18 @@ def _lock_of_compiler() -> Any:
     return None if module is None else module.global_compiler_lock
 
 
-_held: list[Any] = []
+def _locks_of_fork() -> list[Any]:
+    """What a fork takes, in this order: each has the lock proper as ``_lock``.
+
+    LLVM's is free when Numba's is, but for finalizers. Where Numba's is not to be had for too long,
+    a child with LLVM's can still compile: only what the other thread was compiling is half done.
+    """
+    llvm = getattr(sys.modules.get("llvmlite.binding.ffi"), "lib", None)
+    found = _lock_of_compiler(), getattr(llvm, "_lock", None)
+    return [lock for lock in found if lock is not None]
+
+
+_forking: dict[int, list[Any]] = {}  # threads that fork, and the locks that they have
 
 
 def _half_loaded() -> Iterator[str]:
@@ -99,22 +112,37 @@ def _before_fork() -> None:
     compiles may wait: it must run after this one, so `logging` is imported before.
     """
     _finish_imports()
-    lock = _lock_of_compiler()
-    if lock is not None and lock._lock.acquire(timeout=_PATIENCE):
-        _held.append(lock._lock)
+    held = _forking[threading.get_ident()] = []
+    for lock in _locks_of_fork():
+        if lock._lock.acquire(timeout=_PATIENCE):
+            held.append(lock._lock)
 
 
 def _after_fork_in_parent() -> None:
-    while _held:
-        _held.pop().release()
+    for lock in reversed(_forking.pop(threading.get_ident(), [])):
+        lock.release()
 
 
 def _after_fork_in_child() -> None:
-    """Whoever held the lock is not there to let it go."""
-    _held.clear()
-    lock = _lock_of_compiler()
-    if lock is not None:
-        lock._lock = threading.RLock()
+    """Whoever else held a lock is not there to let it go."""
+    held = _forking.pop(threading.get_ident(), [])
+    _forking.clear()
+    for lock in _locks_of_fork():
+        if lock._lock in held:
+            lock._lock.release()
+        else:
+            lock._lock = threading.RLock()
+            _forget_calls()
+
+
+def _forget_calls() -> None:
+    """Let Numba forget what another thread was compiling: it would take that for a recursion."""
+    registry, dispatchers = map(sys.modules.get, ("numba.core.registry", "numba.core.dispatcher"))
+    if registry is not None and dispatchers is not None:
+        registry.cpu_target.typing_context.callstack.__init__()
+        for one in gc.get_objects():
+            if type(one) is dispatchers.CompilingCounter:
+                one.counter = 0
 
 
 if hasattr(os, "register_at_fork"):

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import os
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
 _found: dict[Any, Any] = {}  # by context, function, types of arguments and options
 _RESOLVE = "_resolve_user_function_type"
+_contexts: list[Any] = []  # that remember at present
+_uncollected: list[bool] = []  # one for each who turned garbage collection off
 
 
 def nothing() -> None:
@@ -55,10 +58,13 @@ def remembering(context: Any, types: Any, options: Callable[[], Any] = nothing) 
         return signature
 
     setattr(context, _RESOLVE, resolve_once)
+    _contexts.append(context)
     try:
         yield
     finally:
         vars(context).pop(_RESOLVE, None)
+        with contextlib.suppress(ValueError):  # in the child of a fork
+            _contexts.remove(context)
 
 
 @contextlib.contextmanager
@@ -66,8 +72,24 @@ def without_garbage_collection() -> Iterator[None]:
     """The compiler makes many objects and few cycles; to look for those takes a tenth longer."""
     was_on = gc.isenabled()
     gc.disable()
+    if was_on:
+        _uncollected.append(True)
     try:
         yield
     finally:
         if was_on:
             gc.enable()
+            del _uncollected[:1]
+
+
+def _after_fork_in_child() -> None:
+    """What other threads would undo when they have compiled: they are not in the child."""
+    while _contexts:
+        vars(_contexts.pop()).pop(_RESOLVE, None)
+    if _uncollected:
+        _uncollected.clear()
+        gc.enable()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)

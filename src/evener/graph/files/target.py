@@ -36,7 +36,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         sys.stdout.buffer.write(whole.getbuffer())
         sys.stdout.buffer.flush()
         return
-    target = path.resolve()  # a link stays a link to the new file
+    target = _followed(path)
     temporary = temporary_beside(target)
     try:
         mode = _mode_to_keep(target)
@@ -63,7 +63,7 @@ def check_target(path: Path) -> None:
 
     Permissions do not tell: root has them all, and yet there are folders that hold no new files.
     """
-    target = path.resolve()
+    target = _followed(path)
     temporary = temporary_beside(target)
     try:
         _mode_to_keep(target)
@@ -79,6 +79,14 @@ def _cannot_be_written(path: Path, error: OSError) -> GraphError:
     if isinstance(error, FileNotFoundError) and not path.parent.is_dir():
         reason = f"there is no folder {path.parent}"
     return GraphError(f"{path} cannot be written: {reason}.")
+
+
+def _followed(path: Path) -> Path:
+    """The file that a link names: the link stays, and leads to the new file."""
+    try:
+        return path.resolve()
+    except RuntimeError:  # of Python before 3.13
+        raise GraphError(f"{path} cannot be written: it is a link that leads to itself.") from None
 
 
 def _mode_to_keep(path: Path) -> int | None:
