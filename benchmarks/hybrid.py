@@ -7,8 +7,9 @@ fastest of some runs, without dividing the graph and compiling.
 
 * ``parts``: two and four parts on the card, by the time of the kernels;
 * ``hybrid``: the share alpha of the edges on the CPU, against the CPU alone and against the speedup
-  that the model predicts (`evener.engine.planner`), calibrated on generated graphs. Beside it is
-  what ideal parts would reach, which cost what their share of the edges costs the device alone;
+  that the model predicts (`evener.engine.planning.planner`), calibrated on generated graphs. Beside
+  it is what ideal parts would reach, which cost what their share of the edges costs the device
+  alone;
 * ``directed``: a directed graph of which a limit lets the GPU have a part: ``high``, ``random`` and
   ``low`` at one alpha that all of them can have, and each at the smallest of its own; beside them
   the GPU alone that reads edges from the host's memory;
@@ -36,11 +37,11 @@ import numpy as np
 import evener as ev
 from evener.bench.harness import limit_case, preamble, write_results
 from evener.device import num_threads
-from evener.engine.calibrate import Calibration, Workload, loop_seconds
-from evener.engine.gpu_placement import edges_mapped
-from evener.engine.memory import estimate_memory
-from evener.engine.planner import Model, choose, plan
-from evener.engine.run import Device
+from evener.engine.devices import Device
+from evener.engine.memory.edges import edges_mapped
+from evener.engine.memory.estimate import estimate_memory
+from evener.engine.planning.calibrate import Calibration, Workload, loop_seconds
+from evener.engine.planning.planner import Model, choose, plan
 from partitions import agreement
 
 PARTS_LIMIT = 2.0  # times the card alone

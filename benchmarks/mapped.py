@@ -25,8 +25,8 @@ import evener as ev
 from evener.bench.harness import preamble, write_results
 from evener.device.links import gpu_rate
 from evener.device.probe import list_devices
-from evener.engine.calibrate import EDGES_MAPPED, Calibration, Workload
-from evener.engine.gpu_placement import edges_mapped
+from evener.engine.memory.edges import edges_mapped
+from evener.engine.planning.calibrate import EDGES_MAPPED, Calibration, Workload
 
 
 def calls(graph: Any, sources: list[int]) -> dict[str, tuple[Callable[..., Any], str]]:

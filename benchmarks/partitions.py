@@ -28,9 +28,9 @@ from evener.bench.harness import (
     print_cases,
     write_results,
 )
-from evener.engine.calibrate import Calibration, Workload
-from evener.engine.planner import Model, choose, plan
-from evener.engine.run import Device
+from evener.engine.devices import Device
+from evener.engine.planning.calibrate import Calibration, Workload
+from evener.engine.planning.planner import Model, choose, plan
 
 RESULTS = Path(__file__).parent / "results" / "partitions.json"
 SEED = 1

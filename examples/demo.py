@@ -16,7 +16,7 @@ import evener as ev
 from evener.cli.output import print_table
 from evener.cli.results import edges_traversed
 from evener.cli.run import show_rate
-from evener.engine.tables import show
+from evener.engine.results.frames import show
 
 
 def timed(work: Callable[[], Any]) -> tuple[Any, float]:

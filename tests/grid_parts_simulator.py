@@ -9,12 +9,15 @@ import time
 import numpy as np
 
 from evener.device import warp
-from evener.engine import gpu, gpu_parts, gpu_parts_plan, native_parts
-from evener.engine.gpu_parts_memory import gather_fields, place_parts
-from evener.engine.hub import new_hub
+from evener.engine.deferred import new_array
 from evener.engine.job import set_up
-from evener.engine.lazy import new_array
-from evener.engine.parts import divide_by
+from evener.engine.memory.hub import new_hub
+from evener.engine.memory.parts_gpu import gather_fields, place_parts
+from evener.engine.partition.divide import divide_by
+from evener.engine.targets import gpu
+from evener.engine.targets import parts_cpu as native_parts
+from evener.engine.targets import parts_gpu as gpu_parts
+from evener.engine.targets import parts_gpu_plan as gpu_parts_plan
 from evener.operators.policies import policy_of
 from grid_simulator import PATIENCE, THREADS, Block, Meeting, Translator, here
 

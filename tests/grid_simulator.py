@@ -16,11 +16,11 @@ import numpy as np
 from evener.device import atomic, serial, warp
 from evener.device.compile import Compiled
 from evener.device.keys import names_read
-from evener.engine import gpu
-from evener.engine.gpu_memory import HostMemory, fill_fields, in_users_order
+from evener.engine.codegen.gpu import SIGNATURE
+from evener.engine.codegen.resume import MORE_ROOM
 from evener.engine.job import set_up
-from evener.engine.lower_grid import SIGNATURE
-from evener.engine.lower_resume import MORE_ROOM
+from evener.engine.memory.gpu import HostMemory, fill_fields, in_users_order
+from evener.engine.targets import gpu
 from evener.operators.grid import vertices
 from evener.operators.grid.record import STATUS
 

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from evener.engine import lower_exchange
+from evener.engine.codegen import exchange as lower_exchange
+from evener.engine.codegen.cpu import lower_led
+from evener.engine.codegen.gpu import lower_grid
+from evener.engine.codegen.parts_cpu import lower_parts
+from evener.engine.codegen.parts_gpu import lower_grid_parts
+from evener.engine.codegen.stages import Kernel
 from evener.engine.job import Job, set_up
-from evener.engine.lower import Kernel
-from evener.engine.lower_grid import lower_grid
-from evener.engine.lower_grid_parts import lower_grid_parts
-from evener.engine.lower_led import lower_led
-from evener.engine.lower_parts import lower_parts
 from evener.errors import EvenerError
 from evener.operators.policies import policy_of
 from evener.programs import Program

@@ -32,7 +32,7 @@ from test_files_read import DATA, needs_data
 pytestmark = pytest.mark.usefixtures("whole_crews")
 
 DEVICES = ["python", "python+python"]
-if importlib.util.find_spec("evener.engine.native"):
+if importlib.util.find_spec("evener.engine.targets.cpu"):
     DEVICES.append("cpu")
 DEVICES = os.environ.get("EVENER_TEST_DEVICES", " ".join(DEVICES)).split()
 DIRECTIONS = ["auto", "push", "pull"]

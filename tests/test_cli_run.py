@@ -19,8 +19,8 @@ from evener.cli.options import options_of_function, read_labels
 from evener.cli.targets import Target
 from evener.cli.warm import _warm, example_graphs
 from evener.device.kept_files import cache_folder
-from evener.engine.partitioners import PARTITIONERS
-from evener.engine.result import Result
+from evener.engine.partition.partitioners import PARTITIONERS
+from evener.engine.results.result import Result
 from evener.engine.run import DIRECTIONS
 from evener.graph.files import load
 from evener.operators import policies

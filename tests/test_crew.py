@@ -9,7 +9,7 @@ import evener as ev
 from evener import progress
 from evener.device import crew, team
 from evener.device.sync import CALL, new_sync
-from evener.engine import native
+from evener.engine.targets import cpu as native
 from processes import python
 
 

@@ -34,9 +34,10 @@ from evener.algorithms.sssp import (
 )
 from evener.algorithms.sswp import SSWP
 from evener.device import cuda as device
-from evener.engine import gpu, gpu_parts
 from evener.engine.job import field_dtype, set_up
-from evener.engine.partitioners import partition
+from evener.engine.partition.partitioners import partition
+from evener.engine.targets import gpu
+from evener.engine.targets import parts_gpu as gpu_parts
 from evener.operators.policies import policy_of
 from evener.operators.schedules import SCHEDULES
 from evener.programs import Program

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import evener as ev
 from evener.algorithms.pagerank import DanglingPageRank
 from evener.device.team import most_threads
-from evener.engine.partitioners import PARTITIONERS
+from evener.engine.partition.partitioners import PARTITIONERS
 from evener.errors import DeviceError, MemoryBudgetError, ProgramError
 from evener.operators.policies import EVERY, NAMES
 from evener.programs.fields import HIDDEN

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import evener as ev
-from evener.engine.result import Result
-from evener.engine.trace import Trace
+from evener.engine.results.result import Result
+from evener.engine.results.trace import Trace
 from test_files_read import DATA, needs_data
 
 EXAMPLES = Path(__file__).parents[1] / "examples"

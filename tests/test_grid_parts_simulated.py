@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import evener as ev
-from evener.engine.interpret import interpret
 from evener.engine.job import set_up
+from evener.engine.reference.loop import interpret
 from evener.errors import DeviceError
 from grid_parts_simulator import simulate_parts
 from shared_programs import (
@@ -122,7 +122,7 @@ def test_nearest_from_a_negative_value():
 
 
 def test_blocks_are_divided():
-    from evener.engine.gpu_parts import divide_blocks
+    from evener.engine.targets.parts_gpu import divide_blocks
 
     assert sum(divide_blocks(132, [5, 5, 5, 5])) == 132
     with pytest.raises(DeviceError, match="too few for 3 parts"):

@@ -11,9 +11,9 @@ from numpy import int64
 import evener as ev
 from evener.algorithms.betweenness import Betweenness
 from evener.device import atomic, warp
-from evener.engine import gpu
-from evener.engine.interpret import interpret
 from evener.engine.job import set_up
+from evener.engine.reference.loop import interpret
+from evener.engine.targets import gpu
 from evener.operators.grid.advance import SLACK
 from evener.operators.schedules import SCHEDULES
 from evener.programs import Field, Program, Vertex, functor
@@ -129,8 +129,8 @@ def test_example_programs(program, graph):
 )
 @pytest.mark.parametrize("name", ["PageRank", "WeightedPageRank", "Heat"])
 def test_vertices_in_the_order_of_degrees(name, graph, monkeypatch):
-    monkeypatch.setattr("evener.engine.gpu_memory.RELABEL_ARCS", 0)
-    monkeypatch.setattr("evener.engine.gpu_memory.RELABEL_SKEW", 0)
+    monkeypatch.setattr("evener.engine.memory.gpu.RELABEL_ARCS", 0)
+    monkeypatch.setattr("evener.engine.memory.gpu.RELABEL_SKEW", 0)
     (program,) = (p for p in CASES if p.__name__ == name)
     assert_simulated(program, GRAPHS[graph])
 

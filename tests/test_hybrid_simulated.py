@@ -17,11 +17,11 @@ from evener.algorithms.connected_components import Components
 from evener.algorithms.pagerank import DanglingPageRank, PageRank
 from evener.algorithms.sssp import SSSP, CutoffSSSP, TargetSSSP
 from evener.algorithms.sswp import SSWP
-from evener.engine import gpu_parts
-from evener.engine.interpret import interpret
+from evener.engine.codegen.gpu import SIGNATURE
 from evener.engine.job import set_up
-from evener.engine.lower_grid import SIGNATURE
-from evener.engine.preallocate import RecordIsFull
+from evener.engine.records import RecordIsFull
+from evener.engine.reference.loop import interpret
+from evener.engine.targets import parts_gpu as gpu_parts
 from evener.operators.grid import machines
 from evener.operators.grid.record import NEEDED
 from evener.operators.policies import policy_of
@@ -232,7 +232,7 @@ def test_by_degree():
 
 @pytest.mark.parametrize("program", [BFS, SSSP], ids=lambda p: p.__name__)
 def test_a_cpu_part_that_fails_lets_the_others_go(program, monkeypatch):
-    from evener.engine import native_parts
+    from evener.engine.targets import parts_cpu as native_parts
 
     monkeypatch.setattr(native_parts, "fault", (0, 1))
     with pytest.raises(ev.DeviceError, match="partition 0 on cpu:1 failed"):
@@ -241,7 +241,7 @@ def test_a_cpu_part_that_fails_lets_the_others_go(program, monkeypatch):
 
 @pytest.mark.parametrize(("nbytes", "share"), [(1 << 40, 1 / 16), (95_000, 1 / 2), (0, 7 / 8)])
 def test_the_cpu_gets_what_gpus_have_no_memory_for(nbytes, share, monkeypatch):
-    from evener.engine import hybrid
+    from evener.engine.targets import hybrid
 
     monkeypatch.setattr(hybrid, "_memory_of", lambda ordinal: nbytes)
     job = set_up(BFS, ev.generate.rmat(10, 16, seed=1), {"source": 0})
@@ -251,14 +251,14 @@ def test_the_cpu_gets_what_gpus_have_no_memory_for(nbytes, share, monkeypatch):
 
 
 def test_several_cpus_share_what_gpus_have_no_memory_for():
-    from evener.engine import hybrid
+    from evener.engine.targets import hybrid
 
     found = hybrid._with_so_much_on_cpus(1 / 16, [None, 0, None, 1], [0.25, 0.1, 0.25, 0.4])
     assert found == "high:shares=0.03125/0.1875/0.03125/0.75"
 
 
 def test_gpus_share_by_their_memory(monkeypatch):
-    from evener.engine import hybrid
+    from evener.engine.targets import hybrid
 
     monkeypatch.setattr("evener.device.cuda.total_memory", lambda ordinal: (80, 20)[ordinal])
     assert hybrid._shares([None, 0, 1]) == pytest.approx([1 / 3, 8 / 15, 2 / 15])

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import evener as ev
 from evener.device import atomic
-from evener.engine.interpret import interpret
 from evener.engine.job import set_up
+from evener.engine.reference.loop import interpret
 from evener.errors import ProgramError
 from evener.graph.csr import Graph
 from evener.programs import VERTEX, WEIGHT, Field, Param, Program, Scalar, Vertex, functor

@@ -32,6 +32,13 @@ ROOT = [
 RANK = {name: rank for rank, name in enumerate(LAYERS)} | dict.fromkeys(TOP, len(LAYERS))
 BESIDE = {"interop", "report"}  # neither imports the other
 
+# The rooms of `engine`, and its modules beside them, ranked likewise. What is imported when it is
+# first needed may point up: planning runs programs, and runs may ask for a plan.
+ENGINE = [
+    "deferred", "records", "job", "devices", "results", "partition", "codegen", "measured", "memory",
+    "reference", "targets", "repeatable", "checking", "run", "side_by_side", "planning",
+]  # fmt: skip
+
 DEVICE_ONLY = {"numba", "cupy", "cupyx", "cuda", "llvmlite"}
 HEAVY = {
     *DEVICE_ONLY, "numba_cuda", "scipy", "polars", "networkx", "pandas", "pyarrow", "rich",
@@ -132,6 +139,16 @@ def test_imports_point_down(path, tree):
     for found in imports(tree):
         wrong = misdirected(layer_of(path), found)
         assert not wrong, f"{path}:{found.line}: {found.module} {wrong}"
+
+
+def test_imports_between_rooms_of_the_engine_point_down(path, tree):
+    first, room, *_ = (*path.relative_to(PACKAGE).with_suffix("").parts, "", "")
+    if first != "engine" or room == "__init__":
+        return
+    for found in imports(tree):
+        package, layer, other, *_ = (*found.module.split("."), "", "", "")
+        if found.at_once and (package, layer) == ("evener", "engine"):
+            assert ENGINE.index(other) <= ENGINE.index(room), f"{path}:{found.line}: {found.module}"
 
 
 def test_devices_are_named_in_the_device_layer_only(path, tree):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from evener.engine.lazy import Counting, LazyArray
+from evener.engine.deferred import Counting, LazyArray
 
 
 def lazy(length=6, fill=7, dtype=np.int32):

@@ -13,16 +13,19 @@ from evener.algorithms.bfs import BFS
 from evener.algorithms.pagerank import PageRank
 from evener.algorithms.sssp import SSSP
 from evener.device import mapped
-from evener.engine import auto, gpu, gpu_memory, gpu_placement
 from evener.engine import run as run_module
-from evener.engine.calibrate import EDGES_MAPPED, Calibration
-from evener.engine.gpu_memory import BOTH, BY_DEGREE, LAUNCH, MAPPED
-from evener.engine.gpu_placement import choose_mapped, edge_arrays, edges_mapped, place_edges
+from evener.engine.codegen.stages import NotLoweredError
+from evener.engine.devices import Device
 from evener.engine.job import set_up
-from evener.engine.lower import NotLoweredError
-from evener.engine.memory import edge_bytes, estimate_memory
-from evener.engine.planner import as_dict, choose, plan
-from evener.engine.run import Device
+from evener.engine.memory import edges as gpu_placement
+from evener.engine.memory import gpu as gpu_memory
+from evener.engine.memory.edges import choose_mapped, edge_arrays, edges_mapped, place_edges
+from evener.engine.memory.estimate import edge_bytes, estimate_memory
+from evener.engine.memory.gpu import BOTH, BY_DEGREE, LAUNCH, MAPPED
+from evener.engine.planning import auto
+from evener.engine.planning.calibrate import EDGES_MAPPED, Calibration
+from evener.engine.planning.planner import as_dict, choose, plan
+from evener.engine.targets import gpu
 from evener.errors import MemoryBudgetError
 from evener.graph.gpu import NEIGHBOURS, STARTS, WEIGHTS, kept
 from evener.operators.policies import policy_of
@@ -279,7 +282,7 @@ class Rates(Given):
 @pytest.fixture
 def a_gpu(monkeypatch):
     """A GPU by name, of which a planner only asks what is free."""
-    monkeypatch.setattr("evener.engine.planner._gpu_memory", lambda ordinal: GIB)
+    monkeypatch.setattr("evener.engine.planning.planner._gpu_memory", lambda ordinal: GIB)
     monkeypatch.setattr("evener.device.cuda.on", lambda ordinal: contextlib.nullcontext())
     monkeypatch.setattr("evener.device.cuda.free_memory", lambda: GIB)
 
@@ -366,7 +369,7 @@ def test_what_both_together_cannot_do_is_left_to_the_gpu(kron, asked, monkeypatc
         raise NotLoweredError("BFS has something.")
 
     given = []
-    monkeypatch.setattr("evener.engine.hybrid.run_hybrid", refuse)
+    monkeypatch.setattr("evener.engine.targets.hybrid.run_hybrid", refuse)
     monkeypatch.setattr(gpu, "execute", lambda job, *rest: given.append(rest) or ["It ran."])
     job = job_of(BFS, kron, source=0)
     arguments = (job, [Device("cpu", 1), Device("cuda")], "high", "auto")

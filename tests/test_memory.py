@@ -9,9 +9,9 @@ import evener as ev
 from evener.algorithms.bfs import BFS
 from evener.algorithms.sssp import SSSP
 from evener.device import parse_bytes
-from evener.engine.memory import estimate_memory, parse_limits
-from evener.engine.partition_stats import measure_partition
-from evener.engine.partitioners import partition
+from evener.engine.memory.estimate import estimate_memory, parse_limits
+from evener.engine.partition.partitioners import partition
+from evener.engine.partition.stats import measure_partition
 from evener.errors import DeviceError, EvenerError, MemoryBudgetError
 
 

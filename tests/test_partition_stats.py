@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evener import generate
-from evener.engine.partition_stats import measure_partition
-from evener.engine.partitioners import partition
+from evener.engine.partition.partitioners import partition
+from evener.engine.partition.stats import measure_partition
 from graphs import DEGENERATE, graphs
 
 

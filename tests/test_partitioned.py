@@ -11,10 +11,10 @@ from evener.algorithms.betweenness import Betweenness, DirectedBetweenness
 from evener.algorithms.pagerank import DanglingPageRank
 from evener.algorithms.sssp import LevelParents, TargetSSSP
 from evener.device import atomic
-from evener.engine.interpret import interpret
 from evener.engine.job import set_up
-from evener.engine.partitioned import run_partitioned
-from evener.engine.partitioned_exchange import Local, Replicated
+from evener.engine.reference.exchange import Local, Replicated
+from evener.engine.reference.loop import interpret
+from evener.engine.reference.parts import run_partitioned
 from evener.engine.run import run
 from evener.errors import ProgramError
 from evener.graph.csr import Graph

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evener import generate
-from evener.engine.partitioners import PARTITIONERS, parse_partitioner, partition
+from evener.engine.partition.partitioners import PARTITIONERS, parse_partitioner, partition
 from evener.errors import DeviceError, EvenerError, ProgramError
 from evener.graph.csr import Graph
 from graphs import DEGENERATE, graphs

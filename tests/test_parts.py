@@ -13,12 +13,13 @@ from evener.algorithms.pagerank import DanglingPageRank
 from evener.device import num_cores
 from evener.device.compile import compiling
 from evener.device.team import most_threads
-from evener.engine import native_parts, parts
 from evener.engine.job import set_up
-from evener.engine.native_parts import execute_parts
-from evener.engine.partitioned import run_partitioned
-from evener.engine.partitioners import partition as assign
-from evener.engine.parts import divide_by
+from evener.engine.partition import divide as parts
+from evener.engine.partition.divide import divide_by
+from evener.engine.partition.partitioners import partition as assign
+from evener.engine.reference.parts import run_partitioned
+from evener.engine.targets import parts_cpu as native_parts
+from evener.engine.targets.parts_cpu import execute_parts
 from evener.errors import DeviceError
 from evener.operators.policies import EVERY, policy_of
 from graphs import DEGENERATE

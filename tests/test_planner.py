@@ -14,14 +14,14 @@ import pytest
 import evener as ev
 from evener.algorithms.bfs import BFS
 from evener.cli import main
-from evener.engine import calibrate
-from evener.engine.calibrate import Calibration, Traffic, Workload
-from evener.engine.cost_model import Costs, Measured, fit
-from evener.engine.memory import estimate_memory
-from evener.engine.partition_stats import measure_partition
-from evener.engine.partitioners import PARTITIONERS, partition
-from evener.engine.planner import Model, as_dict, choose, plan
-from evener.engine.run import Device
+from evener.engine.devices import Device
+from evener.engine.memory.estimate import estimate_memory
+from evener.engine.partition.partitioners import PARTITIONERS, partition
+from evener.engine.partition.stats import measure_partition
+from evener.engine.planning import calibrate
+from evener.engine.planning.calibrate import Calibration, Traffic, Workload
+from evener.engine.planning.cost_model import Costs, Measured, fit
+from evener.engine.planning.planner import Model, as_dict, choose, plan
 from evener.errors import MemoryBudgetError
 
 LINK, VALUES, NBYTES = 1e9, 2.0, 8.0

@@ -5,9 +5,9 @@ import pytest
 
 import evener as ev
 from evener.algorithms.bfs import BFS
-from evener.engine import preallocate
+from evener.engine import records as preallocate
 from evener.engine.job import set_up
-from evener.engine.preallocate import Preallocation, parse_preallocate
+from evener.engine.records import Preallocation, parse_preallocate
 from evener.engine.run import run
 from evener.errors import MemoryBudgetError
 from shared_programs import Repeats
@@ -107,9 +107,9 @@ def test_rooms_do_not_grow_beyond_a_limit(nothing_remembered):
 
 
 def test_what_parts_of_a_gpu_may_record():
-    from evener.engine.gpu_parts import most_recorded_on
-    from evener.engine.gpu_parts_plan import make_plan
-    from evener.engine.parts import divide
+    from evener.engine.partition.divide import divide
+    from evener.engine.targets.parts_gpu import most_recorded_on
+    from evener.engine.targets.parts_gpu_plan import make_plan
     from evener.operators.policies import policy_of
 
     job = set_up(Repeats, GRAPH, {"times": 1})

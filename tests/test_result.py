@@ -13,10 +13,11 @@ import pytest
 
 import evener as ev
 from evener.engine import run as run_module
-from evener.engine.lower import NotLoweredError
-from evener.engine.result import Export, Result
-from evener.engine.run import Device, choose_devices, run
-from evener.engine.trace import MOST_ROWS, Trace
+from evener.engine.codegen.stages import NotLoweredError
+from evener.engine.devices import Device, choose_devices
+from evener.engine.results.result import Export, Result
+from evener.engine.results.trace import MOST_ROWS, Trace
+from evener.engine.run import run
 from evener.errors import DeviceError, EvenerError, GraphError, ProgramError
 from evener.graph.csr import Graph
 from evener.programs import Field, Program, functor
@@ -481,7 +482,7 @@ def test_explain_says_what_gave_way(monkeypatch):
 
     monkeypatch.delenv("EVENER_DEVICE", raising=False)
     monkeypatch.setattr(run_module, "why_not", lambda: "there is none.")
-    monkeypatch.setattr("evener.engine.native.execute", refuse)
+    monkeypatch.setattr("evener.engine.targets.cpu.execute", refuse)
     told = run(Search, NAMED, source="a").explain()
     assert "ran on python: cpu cannot run it." in told
     assert "Search has something." in told

@@ -17,8 +17,8 @@ import numpy as np
 
 import evener as ev
 from evener.device import cuda
-from evener.engine import gpu_memory
-from evener.engine.gpu_memory import CLEARED, Layout
+from evener.engine.memory import gpu as gpu_memory
+from evener.engine.memory.gpu import CLEARED, Layout
 from evener.engine.run import run as run_program
 
 BLOCKS = 2

@@ -60,8 +60,8 @@ def test_graphs_without_weights(algorithm):
 
 @pytest.mark.parametrize("algorithm", ["pagerank", "weighted pagerank", "heat", "neural"])
 def test_vertices_in_the_order_of_degrees(algorithm, monkeypatch):
-    monkeypatch.setattr("evener.engine.gpu_memory.RELABEL_ARCS", 0)
-    monkeypatch.setattr("evener.engine.gpu_memory.RELABEL_SKEW", 0)
+    monkeypatch.setattr("evener.engine.memory.gpu.RELABEL_ARCS", 0)
+    monkeypatch.setattr("evener.engine.memory.gpu.RELABEL_SKEW", 0)
     for name in ("rmat", "star and more", "random 1"):
         graph = graphs()[name]
         fresh = ev.Graph(graph.indptr, graph.indices, graph.weights, directed=graph.directed)

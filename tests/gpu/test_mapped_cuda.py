@@ -21,9 +21,9 @@ from cases import (
 import evener as ev
 from evener.cli import main
 from evener.device.mapped import mapped_bytes
-from evener.engine.calibrate import EDGES_MAPPED, Calibration
-from evener.engine.gpu_memory import MAPPED
-from evener.engine.gpu_placement import edges_mapped
+from evener.engine.memory.edges import edges_mapped
+from evener.engine.memory.gpu import MAPPED
+from evener.engine.planning.calibrate import EDGES_MAPPED, Calibration
 from evener.graph.gpu import NEIGHBOURS, kept
 from shared_programs import parameters_for
 from test_native_loops import Bounded
@@ -213,7 +213,7 @@ def test_auto_runs_what_does_not_fit(kron, monkeypatch):
             return 1e9 if device.endswith(EDGES_MAPPED) else 1e6
 
     monkeypatch.delenv("EVENER_DEVICE", raising=False)
-    monkeypatch.setattr("evener.engine.auto.Calibration", Rates)
+    monkeypatch.setattr("evener.engine.planning.auto.Calibration", Rates)
     graph = fresh(kron)
     least, _ = with_least(lambda **options: ev.bfs(graph, 0, **options))
     result = ev.bfs(graph, 0, memory_limit={"cuda": least})

@@ -13,7 +13,7 @@ import pytest
 from cases import ALGORITHMS, LOOPS, random_graph, star_and_more, weighted
 
 import evener as ev
-from evener.engine.gpu_parts import Card
+from evener.engine.targets.parts_gpu import Card
 from evener.errors import DeviceError, MemoryBudgetError
 from evener.operators.policies import NAMES
 from graphs import DEGENERATE
@@ -171,7 +171,7 @@ def test_many_hybrid_runs_are_equal():
 def test_a_cpu_part_that_fails_ends_the_run(monkeypatch):
     grid = ev.generate.grid(60, 60)
     ev.bfs(grid, 0, device=SETS["hybrid"])
-    monkeypatch.setattr("evener.engine.native_parts.fault", (0, 5))
+    monkeypatch.setattr("evener.engine.targets.parts_cpu.fault", (0, 5))
     ev.bfs(grid, 0, device="cpu")
     with pytest.raises(DeviceError, match="partition 0 on cpu:4 failed"):
         ev.bfs(grid, 0, device=SETS["hybrid"])
@@ -182,7 +182,7 @@ def test_a_cpu_part_that_fails_ends_the_run(monkeypatch):
 @pytest.mark.parametrize("devices", [SETS["hybrid"], SETS[2]])
 def test_a_gpu_that_fails_ends_the_run(devices, monkeypatch):
     if devices == SETS[2]:  # as if each part had a card
-        monkeypatch.setattr("evener.engine.hybrid.machines_of", lambda ordinals: [0, 1])
+        monkeypatch.setattr("evener.engine.targets.hybrid.machines_of", lambda ordinals: [0, 1])
     path = ev.generate.path(1 << 19)
     ev.bfs(ev.generate.path(100), 0, device=devices)
     asked = []
@@ -276,7 +276,7 @@ def test_an_interrupt_before_the_cpu_begins(monkeypatch):
     """The card waits for threads that nobody starts."""
     path = ev.generate.path(100)
     with monkeypatch.context() as patch:
-        patch.setattr("evener.engine.native_parts.run_teams", _interrupted)
+        patch.setattr("evener.engine.targets.parts_cpu.run_teams", _interrupted)
         with pytest.raises(KeyboardInterrupt):
             ev.bfs(path, 0, device=SETS["hybrid"], partition="contiguous")
     assert ev.bfs(path, 0, device=SETS["hybrid"], partition="contiguous").depth[-1] == 99
@@ -325,7 +325,7 @@ def apart(request, monkeypatch):
         numbers = itertools.count(int(None in ordinals))  # CPUs are machine 0
         return [0 if ordinal is None else next(numbers) for ordinal in ordinals]
 
-    monkeypatch.setattr("evener.engine.hybrid.machines_of", each_alone)
+    monkeypatch.setattr("evener.engine.targets.hybrid.machines_of", each_alone)
     if request.param == "hub":
         monkeypatch.setattr("evener.device.cuda.join_peers", lambda ordinals: False)
 
@@ -364,7 +364,9 @@ def test_running_ahead(patience, monkeypatch):
     graph = ev.generate.grid(300, 300, weights=(1, 99), seed=1)
     check("sssp", "grid", graph, k="hybrid", partition="contiguous")
     with monkeypatch.context() as patch:
-        patch.setattr("evener.engine.hybrid.machines_of", lambda ordinals: [*range(len(ordinals))])
+        patch.setattr(
+            "evener.engine.targets.hybrid.machines_of", lambda ordinals: [*range(len(ordinals))]
+        )
         for partition in ("contiguous", "random"):
             check("sssp", "grid", graph, k=3, partition=partition)
 

@@ -8,8 +8,9 @@ from cases import LOOPS, random_graph, weighted
 
 import evener as ev
 from evener.device.cuda import GridKernel
-from evener.engine import gpu, preallocate
+from evener.engine import records as preallocate
 from evener.engine.run import run
+from evener.engine.targets import gpu
 from evener.errors import MemoryBudgetError
 from evener.operators.schedules import SCHEDULES
 from evener.programs.fields import HIDDEN

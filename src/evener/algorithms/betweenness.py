@@ -41,7 +41,7 @@ from evener.programs import Field, Param, Program, functor
 from evener.programs.stages import advance, backwards, compute, filter, gather, repeat
 
 if TYPE_CHECKING:
-    from evener.engine.result import Result
+    from evener.engine.results.result import Result
 
 UNREACHED = ELSEWHERE = 2**31 - 1
 BITS = 44  # of the mantissa

@@ -28,7 +28,7 @@ from evener.programs import VERTEX, Field, Param, Program, Scalar, Vertex, funct
 from evener.programs.stages import advance, reduce, repeat
 
 if TYPE_CHECKING:
-    from evener.engine.result import Result
+    from evener.engine.results.result import Result
 
 UNREACHED = 2**31 - 1
 

@@ -30,14 +30,14 @@ from numpy import int64
 from evener.algorithms.arguments import require_options
 from evener.algorithms.outcome import only
 from evener.device import atomic
-from evener.engine.lazy import Counting
+from evener.engine.deferred import Counting
 from evener.engine.run import run
 from evener.graph.csr import Graph, require_graph
 from evener.programs import VERTEX, Field, Program, Scalar, functor
 from evener.programs.stages import compute, edges, reduce, repeat
 
 if TYPE_CHECKING:
-    from evener.engine.result import Result
+    from evener.engine.results.result import Result
 
 LABEL_BITS = 33  # of the key that is reduced: the degree above, the component below
 LABEL = (1 << LABEL_BITS) - 1

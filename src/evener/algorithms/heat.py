@@ -39,7 +39,7 @@ from evener.programs import Field, Param, Program, Scalar, functor
 from evener.programs.stages import gather, reduce, repeat
 
 if TYPE_CHECKING:
-    from evener.engine.result import Result
+    from evener.engine.results.result import Result
 
 
 class Heat(Program):

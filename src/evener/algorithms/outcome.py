@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 
-from evener.engine.result import Result
+from evener.engine.results.result import Result
 
 
 def only(result: Result, *names: str) -> Result:

@@ -40,7 +40,7 @@ from evener.programs.stages import compute, gather, reduce, repeat
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-    from evener.engine.result import Result
+    from evener.engine.results.result import Result
 
 
 class PageRank(Program):

@@ -36,14 +36,15 @@ from evener.algorithms.arguments import (
 )
 from evener.algorithms.outcome import only
 from evener.device import atomic
-from evener.engine.run import choose_devices, run
+from evener.engine.devices import choose_devices
+from evener.engine.run import run
 from evener.errors import GraphError, shown
 from evener.graph.csr import Graph
 from evener.programs import VERTEX, WEIGHT, Field, Param, Program, Scalar, Vertex, functor
 from evener.programs.stages import advance, compute, filter, nearest, reduce, repeat
 
 if TYPE_CHECKING:
-    from evener.engine.result import Result
+    from evener.engine.results.result import Result
 
 NOT_ADOPTED = 2**31 - 1
 ARCS_A_BUCKET = {"cuda": 256}  # see `bucket_width`

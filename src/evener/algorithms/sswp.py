@@ -28,7 +28,7 @@ from evener.programs import Field, Program, Vertex, functor
 from evener.programs.stages import advance, repeat
 
 if TYPE_CHECKING:
-    from evener.engine.result import Result
+    from evener.engine.results.result import Result
 
 
 class SSWP(Program):

@@ -23,7 +23,7 @@ from evener.bench.gapbs import Gapbs, check_build
 from evener.bench.harness import preamble, summary, timed
 from evener.bench.peers import PEERS, Peer, versions_of_peers
 from evener.device import num_threads
-from evener.engine.run import choose_devices
+from evener.engine.devices import choose_devices
 from evener.errors import EvenerError
 from evener.graph.csr import Graph
 from evener.graph.generate.common import seed_of

@@ -13,8 +13,8 @@ from evener.errors import DeviceError, EvenerError
 from evener.graph.csr import Graph
 
 if TYPE_CHECKING:
-    from evener.engine.calibrate import Workload
-    from evener.engine.planner import Placement
+    from evener.engine.planning.calibrate import Workload
+    from evener.engine.planning.planner import Placement
 
 # Algorithms that without these would take long: the plan says so.
 _PARAMETERS: dict[str, dict[str, Any]] = {"betweenness": {"sources": 1}}
@@ -52,11 +52,11 @@ def run(arguments: argparse.Namespace) -> None:
     """Calibrate where that is needed, and print a row for each placement."""
     from evener import progress
     from evener.device.cuda import why_not
-    from evener.engine.calibrate import Calibration
-    from evener.engine.memory import parse_limits
-    from evener.engine.partitioners import parse_partitioner
-    from evener.engine.planner import as_dict, choose, plan
-    from evener.engine.run import choose_devices, device_from_environment, parse_devices
+    from evener.engine.devices import choose_devices, device_from_environment, parse_devices
+    from evener.engine.memory.estimate import parse_limits
+    from evener.engine.partition.partitioners import parse_partitioner
+    from evener.engine.planning.calibrate import Calibration
+    from evener.engine.planning.planner import as_dict, choose, plan
 
     given = arguments.device
     if given == "auto" and device_from_environment() is not None:
@@ -115,7 +115,7 @@ def workload_of(target: Target, graph: Graph) -> Workload:
     >>> workload_of(find_target("bfs"), path).call(path, 3, device="python").depth.tolist()
     [3, 2, 1, 0]
     """
-    from evener.engine.calibrate import Workload
+    from evener.engine.planning.calibrate import Workload
 
     for option in target.options:
         known = option.kinds & {"VertexValues", "Mapping", "Label", "SomeLabels"}
@@ -135,7 +135,7 @@ def workload_of(target: Target, graph: Graph) -> Workload:
 
 def _row(one: Placement) -> tuple[str, ...]:
     from evener.device.limits import format_bytes
-    from evener.engine.calibrate import EDGES_MAPPED
+    from evener.engine.planning.calibrate import EDGES_MAPPED
 
     def share(value: float | None) -> str:
         return "-" if value is None else f"{value:.3f}"

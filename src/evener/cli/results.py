@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evener.engine.tables import TABLES, suffix_of, write_table
+from evener.engine.results.frames import TABLES, suffix_of, write_table
 from evener.errors import GraphError
 from evener.graph.files.source import STANDARD
 from evener.graph.files.target import check_target
 
 if TYPE_CHECKING:
-    from evener.engine.result import Result
+    from evener.engine.results.result import Result
 
 
 def check_file(text: str, flag: str, *, force: bool = False) -> Path:

@@ -15,15 +15,15 @@ from evener.cli.output import print_fields, print_json, print_table
 from evener.cli.parser import Parser, add_force, add_json, new_command
 from evener.cli.results import check_table, edges_traversed, write_trace
 from evener.cli.targets import TARGET_HELP, Target, find_target
-from evener.engine.tables import show, write_table
+from evener.engine.results.frames import show, write_table
 from evener.errors import EvenerError
 from evener.graph.files.source import STANDARD
 
 if TYPE_CHECKING:
     import polars
 
-    from evener.engine.result import Result
-    from evener.engine.trace import Trace
+    from evener.engine.results.result import Result
+    from evener.engine.results.trace import Trace
 
 # Options of `evener.run`, handed on where they are given: what it refuses is refused there.
 _ENGINE = {
@@ -72,7 +72,7 @@ def add_command(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Load, run, write what was asked for and report."""
-    from evener.engine.run import choose_devices
+    from evener.engine.devices import choose_devices
 
     target = arguments.target
     choose_devices("auto" if arguments.device is None else arguments.device)

@@ -93,7 +93,7 @@ def compiling_devices(asked: str | None) -> list[str]:
     ['cpu:2']
     """
     from evener.device.probe import list_devices
-    from evener.engine.run import choose_devices
+    from evener.engine.devices import choose_devices
 
     if asked is not None:
         if all(device.kind == "python" for device in choose_devices(asked)[0]):

@@ -6,7 +6,7 @@ import os
 
 import numpy as np
 
-from evener.engine.check_functors import texts_of
+from evener.engine.codegen.functors import texts_of
 from evener.engine.job import Job, field_dtype
 from evener.errors import ProgramError
 from evener.graph.csr import Graph

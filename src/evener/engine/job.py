@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from evener.engine.lazy import LazyArray
-from evener.engine.preallocate import AS_NEEDED, Preallocation
+from evener.engine.deferred import LazyArray
+from evener.engine.records import AS_NEEDED, Preallocation
 from evener.errors import EvenerError, GraphError, ProgramError, shown
 from evener.graph.csr import Graph
 from evener.programs.fields import VERTEX, WEIGHT, Field, Param

@@ -1,48 +1,34 @@
-"""`run`: choose the devices, set the job up, run it, and hand back what it found."""
+"""`run`: set a job up on the devices that were chosen, run it, and hand back what it found."""
 
 from __future__ import annotations
 
-import importlib.util
-import os
 import time
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from evener import progress
-from evener.device import format_bytes, interrupts, num_cores, num_threads
+from evener.device import format_bytes, interrupts, num_threads
 from evener.device.compile import compiling, seconds_compiling
-from evener.device.cuda import require, why_not
 from evener.device.locks import refusing_half_loaded
 from evener.device.mapped_files import require_whole
-from evener.device.team import most_threads
 from evener.engine.checking import Checking
 from evener.engine.checking import asked_for as checking_asked_for
+from evener.engine.codegen.stages import NotLoweredError
+from evener.engine.devices import Device, choose_devices, cores_of, device_from_environment
 from evener.engine.job import Job, set_up
-from evener.engine.lower import NotLoweredError
-from evener.engine.memory import estimate_memory, parse_limits, require_within
-from evener.engine.partitioners import parse_partitioner
-from evener.engine.preallocate import parse_preallocate
+from evener.engine.memory.estimate import estimate_memory, parse_limits, require_within
+from evener.engine.partition.partitioners import parse_partitioner
+from evener.engine.records import parse_preallocate
 from evener.engine.repeatable import threads_allowed
-from evener.engine.result import Result
-from evener.errors import DeviceError, EvenerError, MemoryBudgetError, did_you_mean
+from evener.engine.results.result import Result
+from evener.errors import EvenerError, MemoryBudgetError
 from evener.graph.csr import Graph, require_graph
 from evener.operators.policies import Policy, policy_of
 from evener.programs.program import Program
 
 DIRECTIONS = ("auto", "push", "pull")
-_KINDS = ("auto", "python", "cpu", "cuda")
-
-
-class Device(NamedTuple):
-    """One device by name: ``cpu`` may have a number of threads, ``cuda`` that of a GPU."""
-
-    kind: str
-    number: int | None = None
-
-    def __str__(self) -> str:
-        return self.kind if self.number is None else f"{self.kind}:{self.number}"
 
 
 def run(
@@ -80,9 +66,9 @@ def run(
         ``"contiguous"`` (ranges with equal edges), ``"biased"`` (random, towards neighbours),
         ``"metis"``, ``"high"`` or ``"low"`` (by degree), or a function ``(graph, shares)`` that
         returns the part of each vertex. Shares and the like follow a colon, as in
-        ``"random:shares=2/1"``: see `evener.engine.partitioners.partition`. ``"auto"``: where
-        there are CPUs and GPUs, ``"high"`` with as few edges on the first CPU as the memory of
-        the GPUs allows, and a sixteenth at least; else ``"random"``.
+        ``"random:shares=2/1"``: see `evener.engine.partition.partitioners.partition`. ``"auto"``:
+        where there are CPUs and GPUs, ``"high"`` with as few edges on the first CPU as the memory
+        of the GPUs allows, and a sixteenth at least; else ``"random"``.
     exchange
         How parts tell each other of changes: ``"refined"``, only what changed;
         ``"maximal_subset"``, all vertices at the boundary; ``"all"``, whole arrays; or an object
@@ -206,7 +192,7 @@ def _repeatable(
 ) -> tuple[list[Device], str]:
     """Devices on which every run of a program gives the same answer."""
     if given == "auto" and device_from_environment() is None:
-        devices, why = _runnable("cpu"), "deterministic=True"
+        devices, why = choose_devices("cpu")[0], "deterministic=True"
     named = "+".join(map(str, devices))
     threads = threads_allowed(program, [one.kind for one in devices], named)
     if threads is None or devices[0].number == threads:
@@ -221,7 +207,7 @@ def _place_larger(
     """Where to run what the GPU has no room for, if nobody has named a device."""
     if device_from_environment() is not None:
         return None
-    from evener.engine.auto import limits_of_both, place_larger
+    from evener.engine.planning.auto import limits_of_both, place_larger
 
     limits = limits_of_both(memory_limit, limit)
     return place_larger(program, graph, parameters, limits, direction=direction)
@@ -245,7 +231,7 @@ def _execute(
     """
     kinds = {one.kind for one in devices}
     if kinds == {"cpu", "cuda"}:
-        from evener.engine.hybrid import run_hybrid
+        from evener.engine.targets.hybrid import run_hybrid
 
         assert policy is not None
         given = iter(cores_of([one for one in devices if one.kind == "cpu"]))
@@ -266,14 +252,14 @@ def _execute(
     if len(devices) > 1 and kinds == {"cpu"}:
         before = seconds_compiling()
         with compiling():  # to load what compiles is part of a first run too
-            from evener.engine.native_parts import run_parts
+            from evener.engine.targets.parts_cpu import run_parts
         assert policy is not None
         reasons = run_parts(job, cores_of(devices), partition, direction, policy, limits)
         job.stats["compile_seconds"] = seconds_compiling() - before
         return reasons
     if len(devices) > 1 and kinds == {"cuda"}:
-        from evener.engine import hybrid
-        from evener.engine.gpu_parts import run_gpu_parts
+        from evener.engine.targets import hybrid
+        from evener.engine.targets.parts_gpu import run_gpu_parts
 
         assert policy is not None
         ordinals = [one.number or 0 for one in devices]
@@ -286,7 +272,7 @@ def _execute(
             job, ordinals, partition, direction, schedule, policy, limits, device_arrays
         )
     if len(devices) > 1:
-        from evener.engine.partitioned import run_partitioned
+        from evener.engine.reference.parts import run_partitioned
 
         given = iter(cores_of([one for one in devices if one.kind == "cpu"]))
         threads = [next(given) if one.kind == "cpu" else 0 for one in devices]
@@ -295,13 +281,13 @@ def _execute(
         )
     only = devices[0]
     if only.kind == "python":
-        from evener.engine.interpret import interpret
+        from evener.engine.reference.loop import interpret
 
         interpret(job, direction)
         pulled = "pulled" if direction == "pull" else "pushed"
         return [f"Direction: {direction}; the interpreter {pulled}."]
     if only.kind == "cuda":
-        from evener.engine.gpu import execute as execute_on_gpu
+        from evener.engine.targets.gpu import execute as execute_on_gpu
 
         try:
             limit = limits[0] if limits else None
@@ -313,7 +299,7 @@ def _execute(
             job.fields = {name: np.array(field) for name, field in job.fields.items()}
             then = _execute(job, [Device("cpu")], partition, direction, asked=False)
             return [f"{error} So it ran on the CPU.", *then]
-    from evener.engine.native import execute
+    from evener.engine.targets.cpu import execute
 
     try:
         execute(job, only.number or num_threads(), direction)
@@ -323,125 +309,3 @@ def _execute(
         job.stats["device"] = "python"
         return [f"{error} So it did.", *_execute(job, [Device("python")], partition, direction)]
     return [f"Threads: {only.number or num_threads()}. Direction: {direction}."]
-
-
-def cores_of(devices: list[Device]) -> list[int]:
-    """Threads of each CPU in a set: those without a number share the cores that are left.
-
-    Examples
-    --------
-    >>> from evener.engine.run import Device, cores_of
-    >>> cores_of([Device("cpu", 1), Device("cpu", 3)])
-    [1, 3]
-    """
-    named = sum(one.number or 0 for one in devices)
-    others = sum(one.number is None for one in devices)
-    share = max(1, (num_threads() - named) // max(1, others))
-    return [one.number or share for one in devices]
-
-
-def choose_devices(given: str) -> tuple[list[Device], str]:
-    """The devices that a name stands for, and why these.
-
-    Examples
-    --------
-    >>> from evener.engine.run import choose_devices
-    >>> choose_devices("python+python")
-    ([Device(kind='python', number=None), Device(kind='python', number=None)], 'as asked for')
-    """
-    if not isinstance(given, str):
-        raise DeviceError(f"device is {given!r}; it must be a name such as 'cpu' or 'cpu:4'.")
-    if given != "auto":
-        return _runnable(given), "as asked for"
-    named = device_from_environment()
-    if named is None:
-        name, why = _fastest()
-        return _runnable(name), why
-    try:
-        return _runnable(named), "EVENER_DEVICE says so"
-    except DeviceError as error:
-        raise DeviceError(f"EVENER_DEVICE is {named!r}: {error}") from None
-
-
-def device_from_environment() -> str | None:
-    """What ``EVENER_DEVICE`` names in the place of ``"auto"``, if it names something."""
-    name = os.environ.get("EVENER_DEVICE", "")
-    return None if name in ("", "auto") else name
-
-
-def _runnable(name: str) -> list[Device]:
-    """The devices of a set by their names, if programs run on it."""
-    devices = [_parse(one) for one in name.split("+")]
-    kinds = {one.kind for one in devices}
-    _require_threads(devices)
-    if {"python", "cuda"} <= kinds:
-        raise DeviceError(
-            f"device {name!r}: python goes together with CPUs, not with a GPU; leave one out."
-        )
-    _require_gpus(devices)
-    if any(one.kind == "cpu" for one in devices) and not _has_compiler():
-        raise DeviceError(f"device {name!r}: this version has no compiled CPU device.")
-    return devices
-
-
-def parse_devices(name: str) -> list[Device]:
-    """The devices of a set by their names, each of them there.
-
-    Examples
-    --------
-    >>> from evener.engine.run import parse_devices
-    >>> parse_devices("cpu:2+python")
-    [Device(kind='cpu', number=2), Device(kind='python', number=None)]
-    """
-    devices = [_parse(one) for one in name.split("+")]
-    _require_gpus(devices)
-    return devices
-
-
-def _require_threads(devices: list[Device]) -> None:
-    for one in devices:
-        if one.kind == "cpu" and one.number is not None and one.number > most_threads():
-            cores = num_cores()
-            here = "1 core" if cores == 1 else f"{cores} cores"
-            raise DeviceError(
-                f"{one} asks for {one.number} threads; this machine grants {here}, and at most "
-                f"{most_threads()} threads run together: name cpu:{cores}, or cpu for all cores."
-            )
-
-
-def _require_gpus(devices: list[Device]) -> None:
-    for one in devices:
-        if one.kind == "cuda":
-            require(one.number)
-
-
-def _fastest() -> tuple[str, str]:
-    why = why_not()
-    if why is None:
-        return "cuda", "there is a GPU"
-    if _has_compiler():
-        return "cpu", f"the CPU is the fastest here ({why.rstrip('.')})"
-    return "python", "this version has no compiled device"
-
-
-def _has_compiler() -> bool:
-    return importlib.util.find_spec("evener.engine.native") is not None
-
-
-def _parse(one: str) -> Device:
-    kind, colon, number = one.strip().partition(":")
-    if kind == "cuda" and not colon:
-        return Device("cuda")
-    if kind == "cuda" and number.isascii() and number.isdecimal():
-        return Device("cuda", int(number))
-    if kind == "python" and not colon:
-        return Device("python")
-    if kind == "cpu" and not colon:
-        return Device("cpu")
-    if kind == "cpu" and number.isascii() and number.isdecimal() and int(number) > 0:
-        return Device("cpu", int(number))
-    near = " (did you mean 'cuda'?)" if kind == "gpu" else did_you_mean(kind, _KINDS)
-    raise DeviceError(
-        f"there is no device {one!r}{near}; there are 'auto', 'python', 'cpu', 'cpu:N', 'cuda' and "
-        "'cuda:N'."
-    )

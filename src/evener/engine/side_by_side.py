@@ -8,7 +8,7 @@ frontiers become large, nothing is won, and what lies in the caches is divided.
 from __future__ import annotations
 
 from evener.device.cuda import free_memory, on
-from evener.engine.run import choose_devices
+from evener.engine.devices import choose_devices
 from evener.graph.csr import Graph
 
 MOST = 16

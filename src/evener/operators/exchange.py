@@ -2,9 +2,9 @@
 
 Parts on one machine share its memory, so nothing is packed: an owner reads the ghosts of the
 others, and a ghost its owner, between two barriers of all threads. The fields of all parts lie in
-one array; a *slot* is a place in it (`evener.engine.parts`). Owners only write owned slots, and
-whoever copies only ghosts, so no two threads write the same slot and all order is fixed: by part,
-then by vertex.
+one array; a *slot* is a place in it (`evener.engine.partition.divide`). Owners only write owned
+slots, and whoever copies only ghosts, so no two threads write the same slot and all order is fixed:
+by part, then by vertex.
 
 What would travel between devices that share no memory is counted link by link, in the form that
 the exchange policy chooses (`evener.operators.policies`). Parts on other machines have shadows
@@ -44,7 +44,7 @@ _U1, _U6, _U63 = np.uint64(1), np.uint64(6), np.uint64(63)
 
 
 class World(NamedTuple):
-    """What a thread knows of all parts; see `evener.engine.parts` for bases, ghosts and home."""
+    """What a thread knows of all parts; `engine.partition.divide` has bases, ghosts and home."""
 
     part: int
     parts: int

@@ -33,7 +33,7 @@ class Hub(NamedTuple):
     machine: int
     machines: int
     machine_of: np.ndarray  # by part
-    ghosts: np.ndarray  # as `evener.engine.parts.Parts.ghosts`, flat
+    ghosts: np.ndarray  # as `evener.engine.partition.divide.Parts.ghosts`, flat
     total: int  # ghosts of all parts
     patience: int  # looks at the others' flags before this one runs ahead; below 0 it never does
     shaken: np.ndarray  # how often this machine has shaken hands; whether others were late

@@ -181,6 +181,6 @@ def prepare_replay(team, infos, kept, step):
 
 @compiled(allocates=False)
 def end(trace, code):
-    """Tell the host how the kernel ended: well (0), or why not (`evener.engine.lower_resume`)."""
+    """Tell the host how the kernel ended: well (0), or why not (`evener.engine.codegen.resume`)."""
     if block() == 0 and thread_of_block() == 0:
         trace[STATUS] = np.int64(code)

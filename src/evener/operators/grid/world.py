@@ -23,7 +23,7 @@ ROW = 4  # words of a row: cycles of communication, bytes, useful bytes, bytes o
 
 
 class World(NamedTuple):
-    """What a thread knows of all parts; see `evener.engine.parts` for bases, ghosts and home."""
+    """What a thread knows of all parts; `engine.partition.divide` has bases, ghosts and home."""
 
     part: int
     parts: int

@@ -1,0 +1,270 @@
+"""The kernel of the device ``cpu``: one thread leads, and calls helpers for stages worth it.
+
+The text is that of `evener.engine.codegen.stages`, with one change: an operator that several
+threads can share is called by the *crew* that the leader musters for it (`evener.device.crew`). The
+text is in two parts. Helpers run the first: they wait for a call, restore the variables that its
+stage reads and call the same operator. The leader runs the second, the loop itself.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from evener.device import crew, sync
+from evener.engine.codegen.stages import Kernel, _Writer
+from evener.operators import frontier, nearest
+from evener.programs.stages import Advance, Repeat
+
+# What an operator has to do, in arcs or as many small pieces of work: by it the leader decides how
+# many threads to call. `{0}` is the first argument after the team.
+_WORK = {
+    "advance": "arcs_to_advance(out, {7}, {12}, most)",
+    "advance_edges": "arcs_of(out, {4}, most)",
+    "gather": "arcs_of({0}, {6}, most)",
+    "gather_at_once": "arcs_of({0}, {6}, most)",
+    "gather_all": "num_vertices + len({0}.indices)",
+    "edges": "num_vertices * min(1 + num_arcs // num_vertices, 1 + {5} - {4})",
+    "filter_": "{2}.info[0]",
+    "compute": "{2}.info[0]",
+    "reduce": "{4}.info[0]",
+    "settle": "num_vertices if {2} else 0",
+    "filter_edges": "{3}.info[0]",
+    "compute_edges": "{3}.info[0]",
+    "targets": "{1}.info[0]",
+    "remember": "{0}.info[0]",
+    "remember_edges": "{0}.info[0]",
+    "recall": "{0}.bounds[{1} + 1] - {0}.bounds[{1}]",
+    "recall_edges": "{0}.bounds[{1} + 1] - {0}.bounds[{1}]",
+    "join": "{0}.info[0]",
+    "pick": "{0}.info[0]",
+    "hand_on": "{0}.info[0]",
+    "spread": "{0}.info[0]",
+    "relax": "near * (1 + num_arcs // num_vertices)",
+}
+_CALL = re.compile(r"^(?P<space> *)(?P<to>[^()]* = )?(?P<name>\w+)\(team, (?P<args>.*)\)$")
+_SAVE = "@save"
+
+# Variables that a helper makes anew, from the line that made them; all others it is given.
+_MADE_ANEW = re.compile(r"^(s|t|u|inverse|replayed|buckets_\d+)$")
+_FRONTS = ("current", "following", "x", "y")
+_EDGE_FRONTS = ("edge_current", "edge_following", "edge_x", "edge_y")
+_FLAGS = ("changed", "on_edges")
+_NUMBERS = ("stamp", "left", "before", "recorded", "first", "last", "bucket")
+
+
+def lower_led(job: Any, direction: str, state: Any) -> Kernel:
+    """Write the kernel of a job; DeviceError for what only the interpreter runs."""
+    writer = _LedWriter(job, direction, state)
+    kernel = writer.write()
+    kernel.orders, kernel.has_edges = writer.orders, writer.has_edges
+    return kernel
+
+
+@dataclass
+class _Section:
+    """One call of an operator that helpers can join."""
+
+    place: int
+    lines: list[str]  # what makes the states that the operator takes, and the call
+    counts: bool  # whether the operator tells how many calls of functors it made
+
+    def reads(self) -> set[str]:
+        """The names that the lines read and do not make themselves."""
+        names: set[str] = set()
+        made: set[str] = set()
+        for line in self.lines:
+            tree = ast.parse(line)
+            found = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+            names |= {n.id for n in found if isinstance(n.ctx, ast.Load)} - made
+            made |= {n.id for n in found if isinstance(n.ctx, ast.Store)}
+        return names
+
+
+class _LedWriter(_Writer):
+    def __init__(self, job: Any, direction: str, state: Any):
+        super().__init__(job, direction, state)
+        self.sections: list[_Section] = []
+        self.last_made: dict[str, str] = {}
+        self.slots: dict[str, int] = {}  # of what the leader saves for its helpers
+        self.names.update(
+            worth=crew.worth, muster=crew.muster, dismiss=crew.dismiss, join_call=crew.join,
+            leave=crew.leave, end=crew.end, GRAIN=sync.GRAIN, CANCEL=sync.CANCEL, load=sync.load,
+            arcs_of=frontier.arcs_of, arcs_to_advance=frontier.arcs_to_advance,
+            one_of=frontier.one_of, Pools=nearest.Pools, spread=nearest.spread,
+            relax=nearest.relax, nearest_bucket=nearest.nearest_bucket,
+            waiting_in=nearest.waiting_in, NONE=nearest.NONE, FULL=nearest.FULL,
+        )  # fmt: skip
+
+    def prologue(self) -> tuple[str, ...]:
+        """What the names in a kernel stand for."""
+        # By itself the leader is a team of one.
+        alone = "team = Team(thread, 1, sync, buffers[thread])"
+        more = (alone, "most, hands = max(2, threads) * sync[GRAIN], 1", "saved = sync[SAVED:]")
+        self.names["SAVED"] = sync.SAVED
+        return (*super().prologue(), *more)
+
+    # ---- lines ----------------------------------------------------------------------------
+
+    def put(self, line: str) -> None:
+        """Add a line; an operator is called by a crew."""
+        found = _CALL.match(line)
+        if found is not None and found["name"] in _WORK:
+            self.section(found["space"], found["to"] or "", found["name"], found["args"])
+            return
+        made, _, _ = line.partition(" = ")
+        if _MADE_ANEW.match(made) or made.startswith(("mine_", "later_")):
+            self.last_made[made] = line
+        super().put(line.replace("return ", "return end(sync, ") + ")" * ("return " in line))
+
+    def section(self, space: str, to: str, name: str, args: str) -> None:
+        """A call of an operator by as many threads as it is worth."""
+        given = [ast.unparse(a) for a in ast.parse(f"f({args})").body[0].value.args]  # type: ignore[attr-defined]
+        call = f"{to}{name}(crew, {args})"
+        made = [self.last_made[one] for one in _anew(call) if one in self.last_made]
+        made += [self.last_made[one] for line in made for one in _anew(line.partition(" = ")[2])]
+        section = _Section(len(self.sections) + 1, [*dict.fromkeys(made), call], "made" in to)
+        self.sections.append(section)
+        for line in (
+            f"work = {_WORK[name].format(*given)}",
+            "hands = worth(sync, threads, work)",
+            "if hands > 1:",
+            f"    {_SAVE}{section.place}",
+            f"    hands = muster(sync, {section.place}, hands, work)",
+            "crew = Team(0, hands, sync, buffers[0])",
+            call,
+            "if hands > 1: "
+            + ("made += dismiss(sync, hands)" if section.counts else "dismiss(sync, hands)"),
+        ):
+            super().put(space + line)
+
+    def stop_test(self, stage: Repeat | None = None) -> str:
+        """How the leader learns of a request to stop."""
+        return "load(sync, CANCEL) != 0"
+
+    def replay_in_place(self) -> None:
+        """Stages read the record itself; none of them writes to the frontier that it takes."""
+        self.put(f"first, last = kept.bounds[{self.step}], kept.bounds[{self.step} + 1]")
+        self.put("replayed = Frontier(kept.queue[first:last], spare_bits, replay_info)")
+        self.put("replay_info[0], replay_info[8], replay_info[16] = last - first, 0, 0")
+
+    def note(self) -> None:
+        """Write the row of a superstep, and tell of it whoever waits."""
+        super().note()
+        self.put("show(sync, 0, row + fused, members, calls)")
+
+    def fused(self, stage: Repeat) -> None:
+        """An ordered loop whose buckets may fuse."""
+        advance = stage.stages[0]
+        assert isinstance(advance, Advance)
+        assert stage.order is not None
+        where = "always" if advance.where is None else f"f_{advance.where}"
+        field = self.field(stage.order.field.name)
+        outer = self.open(stage)
+        self.put(f"s = {self.state('weight_out')}")
+        self.put("members, clock, rounds, total = current.info[0], cycles(), 0, 0")
+        self.put(f"inverse = 1.0 / {self.limit(stage.order.delta)}")
+        pools = "Pools(ordered[2], ordered[3], ordered[4], ordered[5], ordered[6])"
+        self.put(f"spread(team, current, {field}, inverse, ordered[0], {pools})")
+        self.put("while ordered[0][FULL] == 0 and load(sync, CANCEL) == 0:")
+        self.indent += 1
+        self.put(f"bucket = nearest_bucket({pools}, ordered[0])")
+        self.put("if bucket == NONE: break")
+        self.put(f"near = waiting_in({pools}, bucket, most)")
+        self.put(
+            f"made = relax(team, out, f_{advance.functor}, {where}, s, {field}, inverse, bucket, "
+            f"ordered[0], ordered[1], {pools})"
+        )
+        self.put("total, rounds = total + made, rounds + 1")
+        self.put("show(sync, 0, row + fused + rounds, near, made)")
+        self.indent -= 1
+        self.put("if ordered[0][FULL] != 0: return True")
+        self.put("empty(team, current)")
+        self.put("visited += total")
+        self.put("if rounds > 0:")
+        self.put("    note(team, trace, row, rounds - 1, members, total, False, clock)")
+        self.put("    row, fused = row + 1, fused + rounds - 1")
+        self.close(stage, outer)
+
+    # ---- helpers --------------------------------------------------------------------------
+
+    def after_prologue(self) -> list[str]:
+        """The part of the text that helpers run; the leader then saves what they read."""
+        lines = ["if thread > 0:", "    front_1, front_2, front_3 = current, following, spare"]
+        lines += ["    while True:", "        place, hand, hands = join_call(sync)"]
+        lines += ["        if place == 0: return False"]
+        lines += ["        crew, made = Team(hand, hands, sync, buffers[hand]), 0"]
+        saves = {}
+        for section in self.sections:
+            saves[section.place], restores = self.passed_on(section)
+            head = "if" if section.place == 1 else "elif"
+            lines.append(f"        {head} place == {section.place}:")
+            lines += [" " * 12 + line for line in (*restores, *section.lines)]
+        lines.append("        leave(sync, made)")
+        for i, line in enumerate(self.lines):
+            blank, mark, place = line.partition(_SAVE)
+            if mark:
+                self.lines[i] = "\n".join(blank + one for one in saves[int(place)] or ["pass"])
+        return lines if self.sections else ["if thread > 0: return False"]
+
+    def passed_on(self, section: _Section) -> tuple[list[str], list[str]]:
+        """Lines by which the leader saves what a section reads, and helpers restore it."""
+        saves, restores = [], []
+        for name in sorted(section.reads()):
+            save, restore = self.variable(name)
+            saves += save
+            restores += restore
+        return list(dict.fromkeys(saves)), list(dict.fromkeys(restores))
+
+    def variable(self, name: str) -> tuple[list[str], list[str]]:
+        """How a variable is saved and restored, if it is one of the leader's."""
+        kind, _, rest = name.partition("_")
+        if name in _FRONTS:
+            return self.front(name, ["front_1", "front_2", "front_3"])
+        if name in _EDGE_FRONTS:
+            rooms = [f"EdgeFrontier({r}[0], {r}[1], {r}[2], edge_rooms[3][hand])" for r in "abc"]
+            return self.front(name, rooms)
+        if kind in ("mine", "later"):
+            return self.waiting(f"mine_{rest}", f"later_{rest}")
+        if kind == "scalar":
+            return [f"partial_{rest}[-1] = {name}"], [f"{name} = partial_{rest}[-1]"]
+        if kind in ("field", "copy") and rest in self.kernel.copied:
+            return self.copied(rest)
+        if name in _FLAGS or kind == "moved":
+            return [f"{self.slot(name)} = {name}"], [f"{name} = {self.slot(name)} != 0"]
+        if name in _NUMBERS or kind == "step":
+            return [f"{self.slot(name)} = {name}"], [f"{name} = {self.slot(name)}"]
+        return [], []
+
+    def front(self, name: str, rooms: list[str]) -> tuple[list[str], list[str]]:
+        """A frontier is passed on by its number."""
+        word = self.slot(name)
+        return [f"{word} = {name}.info[1]"], [f"{name} = one_of({word}, {', '.join(rooms)})"]
+
+    def waiting(self, mine: str, later: str) -> tuple[list[str], list[str]]:
+        """Two frontiers that change places."""
+        word = self.slot(mine)
+        anew = [self.last_made[mine], self.last_made[later]]
+        turned = f"if {word} == 2: {mine}, {later} = {later}, {mine}"
+        return [f"{word} = {mine}.info[1]"], [*anew, turned]
+
+    def copied(self, field: str) -> tuple[list[str], list[str]]:
+        """A field and its second copy, which change places."""
+        word, pair = self.slot(f"moved_{field}"), f"field_{field}, copy_{field}"
+        one = f"fields[{list(self.d.fields).index(field)}]"
+        other = f"copies[{self.kernel.copied.index(field)}]"
+        turned = f"if {word}: {pair} = {other}, {one}"
+        return [f"{word} = moved_{field}"], [f"{pair} = {one}, {other}", turned]
+
+    def slot(self, name: str) -> str:
+        """The word in which a variable is saved."""
+        number = self.slots.setdefault(name, len(self.slots))
+        assert number < sync.SAVED_WORDS
+        return f"saved[{number}]"
+
+
+def _anew(text: str) -> list[str]:
+    found = [node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)]
+    return sorted({name for name in found if _MADE_ANEW.match(name)})

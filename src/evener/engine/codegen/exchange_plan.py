@@ -1,0 +1,154 @@
+"""Which exchanges the stages of a program need on compiled parts.
+
+`evener.engine.reference.exchange` derives from the access sets what is broadcast before a stage
+and reduced after it. Here it is made cheap without changing what comes out:
+
+* A field that no functor writes was right at all ghosts from the beginning.
+* A ghost may be *stale* where a push lowers a ``min`` (or raises a ``max``), says so by returning
+  True, and looks at nothing else there: a value that is no better than the owner's is dropped by
+  the merge, and only owners that change join the frontier. Then nothing is broadcast, and exactly
+  the emitted ghosts have changed. Stages that write such a field otherwise refresh the ghosts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from evener.engine.codegen.merges import BETTER
+from evener.engine.codegen.old_values import require_known
+from evener.programs.program import Declaration
+from evener.programs.races import says_whether_it_changed
+from evener.programs.stages import Advance, Compute, Edges, Filter, Gather, Stage, walk
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What one stage needs to be exchanged; groups map a leader to the followers written."""
+
+    broadcast: tuple[str, ...]
+    zeroed: tuple[str, ...]
+    ghosts: dict[str, tuple[str, ...]]
+    replicated: dict[str, tuple[str, ...]]
+
+
+def exchanges_of(d: Declaration, stage: Stage, pull: bool) -> Plan:
+    """Derive the exchanges of a stage from the accesses of its functors."""
+    far = _far_end(stage, pull)
+    touched: dict[str, set[str]] = {}  # fields at the far end, how
+    everywhere: set[str] = set()
+    for use in stage.uses():
+        for access in d.accesses[use.name, use.role].fields:
+            require_known(d, stage, use.name, access, far)
+            if d.fields[access.field].replicated:
+                if access.kind != "read":
+                    everywhere.add(access.field)
+            elif access.place == far:
+                touched.setdefault(access.field, set()).add(access.kind)
+    zeroed = {
+        name
+        for name, kinds in touched.items()
+        if kinds == {"add"} and d.fields[name].merge == "sum"
+    }
+    written = {name for name, kinds in touched.items() if kinds != {"read"}}
+    ghosts = _groups(d, written)
+    # A follower's message carries its leader, so that must be there too.
+    broadcast = (touched.keys() | ghosts.keys()) - zeroed
+    return Plan(tuple(sorted(broadcast)), tuple(sorted(zeroed)), ghosts, _groups(d, everywhere))
+
+
+def _groups(d: Declaration, written: set[str]) -> dict[str, tuple[str, ...]]:
+    groups: dict[str, list[str]] = {}
+    for name in sorted(written):
+        leader = d.fields[name].follows
+        groups.setdefault(name if leader is None else leader.name, [])
+        if leader is not None:
+            groups[leader.name].append(name)
+    return {leader: tuple(followers) for leader, followers in groups.items()}
+
+
+def _far_end(stage: Stage, pull: bool) -> str | None:
+    """The end of an edge that may be a ghost; None for a stage that sees no edges."""
+    if pull:
+        return "src"
+    if isinstance(stage, Advance | Edges):
+        return "dst"
+    if isinstance(stage, Filter | Compute) and stage.on_edges:
+        return "dst"
+    return None
+
+
+class Stale(NamedTuple):
+    """A field whose ghosts may be stale in one stage, and those written along with it."""
+
+    leader: str
+    followers: tuple[str, ...]
+
+
+class Needs:
+    """The exchanges of each stage of a program."""
+
+    def __init__(self, d: Declaration):
+        self.d = d
+        accesses = [a for found in d.accesses.values() for a in found.fields]
+        self.written = {a.field for a in accesses if a.kind != "read"}
+        # Plain writes may make a value worse, those of atomics that are its merge may not.
+        self.raised = {a.field for a in accesses if a.kind not in ("read", d.fields[a.field].merge)}
+        self.stale_of = {
+            stage: found
+            for stage in walk(d.loop)
+            if isinstance(stage, Advance) and (found := self._stale(stage)) is not None
+        }
+        self.stale = {found.leader for found in self.stale_of.values()}
+
+    @property
+    def may_share(self) -> bool:
+        """Whether parts in one memory may work on one copy of the replicated fields.
+
+        They then see what the others write within a stage, as the threads of one device do. Only
+        totals of a gather must not see what is applied, which each part knows only of itself.
+        """
+        return not any(
+            isinstance(stage, Gather) and exchanges_of(self.d, stage, pull=True).replicated
+            for stage in walk(self.d.loop)
+        )
+
+    def plan(self, stage: Stage, pull: bool) -> Plan:
+        """What is exchanged before and after a stage."""
+        plan = exchanges_of(self.d, stage, pull)
+        broadcast = tuple(name for name in plan.broadcast if name in self.written)
+        return replace(plan, broadcast=broadcast)
+
+    def refreshed(self, stage: Stage) -> list[str]:
+        """Fields that a stage may have made worse, so that their ghosts must follow."""
+        found = {
+            a.field
+            for accesses in self.d.touched(stage)
+            for a in accesses.fields
+            if a.field in self.stale and a.kind not in ("read", self.d.fields[a.field].merge)
+        }
+        return sorted(found)
+
+    def _stale(self, stage: Advance) -> Stale | None:
+        plan = exchanges_of(self.d, stage, pull=False)
+        if stage.emit != "vertices" or len(plan.ghosts) != 1 or plan.zeroed:
+            return None
+        ((leader, followers),) = plan.ghosts.items()
+        merge = self.d.fields[leader].merge
+        if merge not in BETTER or self.d.fields[leader].replicated:
+            return None
+        seen = {
+            (a.field, a.kind)
+            for a in self.d.accesses[stage.functor, "f"].fields
+            if a.place == "dst" and a.field in self.written
+            and not self.d.fields[a.field].replicated
+        }  # fmt: skip
+        if seen != {(leader, merge), *((name, "write") for name in followers)}:
+            return None
+        if stage.where is not None and any(
+            a.field != leader and a.field in self.written
+            for a in self.d.accesses[stage.where, "where"].fields
+        ):
+            return None
+        lowers = says_whether_it_changed(self.d.functors[stage.functor], leader, merge)
+        return Stale(leader, followers) if lowers else None

@@ -1,0 +1,147 @@
+"""Devices by their names: which there are, which a run takes, and how many threads each CPU has."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from evener.device import num_cores, num_threads
+from evener.device.cuda import require, why_not
+from evener.device.team import most_threads
+from evener.errors import DeviceError, did_you_mean
+
+_KINDS = ("auto", "python", "cpu", "cuda")
+
+
+class Device(NamedTuple):
+    """One device by name: ``cpu`` may have a number of threads, ``cuda`` that of a GPU."""
+
+    kind: str
+    number: int | None = None
+
+    def __str__(self) -> str:
+        return self.kind if self.number is None else f"{self.kind}:{self.number}"
+
+
+def cores_of(devices: list[Device]) -> list[int]:
+    """Threads of each CPU in a set: those without a number share the cores that are left.
+
+    Examples
+    --------
+    >>> from evener.engine.devices import Device, cores_of
+    >>> cores_of([Device("cpu", 1), Device("cpu", 3)])
+    [1, 3]
+    """
+    named = sum(one.number or 0 for one in devices)
+    others = sum(one.number is None for one in devices)
+    share = max(1, (num_threads() - named) // max(1, others))
+    return [one.number or share for one in devices]
+
+
+def choose_devices(given: str) -> tuple[list[Device], str]:
+    """The devices that a name stands for, and why these.
+
+    Examples
+    --------
+    >>> from evener.engine.devices import choose_devices
+    >>> choose_devices("python+python")
+    ([Device(kind='python', number=None), Device(kind='python', number=None)], 'as asked for')
+    """
+    if not isinstance(given, str):
+        raise DeviceError(f"device is {given!r}; it must be a name such as 'cpu' or 'cpu:4'.")
+    if given != "auto":
+        return _runnable(given), "as asked for"
+    named = device_from_environment()
+    if named is None:
+        name, why = _fastest()
+        return _runnable(name), why
+    try:
+        return _runnable(named), "EVENER_DEVICE says so"
+    except DeviceError as error:
+        raise DeviceError(f"EVENER_DEVICE is {named!r}: {error}") from None
+
+
+def device_from_environment() -> str | None:
+    """What ``EVENER_DEVICE`` names in the place of ``"auto"``, if it names something."""
+    name = os.environ.get("EVENER_DEVICE", "")
+    return None if name in ("", "auto") else name
+
+
+def _runnable(name: str) -> list[Device]:
+    """The devices of a set by their names, if programs run on it."""
+    devices = [_parse(one) for one in name.split("+")]
+    kinds = {one.kind for one in devices}
+    _require_threads(devices)
+    if {"python", "cuda"} <= kinds:
+        raise DeviceError(
+            f"device {name!r}: python goes together with CPUs, not with a GPU; leave one out."
+        )
+    _require_gpus(devices)
+    return devices
+
+
+def parse_devices(name: str) -> list[Device]:
+    """The devices of a set by their names, each of them there.
+
+    Examples
+    --------
+    >>> from evener.engine.devices import parse_devices
+    >>> parse_devices("cpu:2+python")
+    [Device(kind='cpu', number=2), Device(kind='python', number=None)]
+    """
+    devices = [_parse(one) for one in name.split("+")]
+    _require_gpus(devices)
+    return devices
+
+
+def _require_threads(devices: list[Device]) -> None:
+    for one in devices:
+        if one.kind == "cpu" and one.number is not None and one.number > most_threads():
+            cores = num_cores()
+            here = "1 core" if cores == 1 else f"{cores} cores"
+            raise DeviceError(
+                f"{one} asks for {one.number} threads; this machine grants {here}, and at most "
+                f"{most_threads()} threads run together: name cpu:{cores}, or cpu for all cores."
+            )
+
+
+def _require_gpus(devices: list[Device]) -> None:
+    for one in devices:
+        if one.kind == "cuda":
+            require(one.number)
+
+
+def _fastest() -> tuple[str, str]:
+    why = why_not()
+    if why is None:
+        return "cuda", "there is a GPU"
+    return "cpu", f"the CPU is the fastest here ({why.rstrip('.')})"
+
+
+def _parse(one: str) -> Device:
+    kind, colon, number = one.strip().partition(":")
+    if kind == "cuda" and not colon:
+        return Device("cuda")
+    if kind == "cuda" and number.isascii() and number.isdecimal():
+        return Device("cuda", int(number))
+    if kind == "python" and not colon:
+        return Device("python")
+    if kind == "cpu" and not colon:
+        return Device("cpu")
+    if kind == "cpu" and number.isascii() and number.isdecimal() and int(number) > 0:
+        return Device("cpu", int(number))
+    near = " (did you mean 'cuda'?)" if kind == "gpu" else did_you_mean(kind, _KINDS)
+    raise DeviceError(
+        f"there is no device {one!r}{near}; there are 'auto', 'python', 'cpu', 'cpu:N', 'cuda' and "
+        "'cuda:N'."
+    )
+
+
+def require_together(threads: list[int]) -> None:
+    """Refuse more threads of all parts than can run at once."""
+    if sum(threads) > most_threads():
+        advice = "name fewer" if max(threads) == 1 else "name fewer, or 'cpu:1' for each"
+        raise DeviceError(
+            f"{len(threads)} partitions need {sum(threads)} threads that run at once; at most "
+            f"{most_threads()} can: {advice}."
+        )

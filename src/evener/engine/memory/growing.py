@@ -1,0 +1,216 @@
+"""Memory for what a kernel may need and cannot know beforehand how much of."""
+
+from __future__ import annotations
+
+import math
+import mmap
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from evener.device import available_memory, format_bytes
+from evener.engine.records import out_of_room
+from evener.errors import MemoryBudgetError
+from evener.operators import nearest
+from evener.operators.buckets import NOT_WAITING
+from evener.operators.frontier import BUFFER, INFO_WORDS, NUMBER
+from evener.programs.stages import Advance, Backwards, Repeat, walk
+
+if TYPE_CHECKING:
+    from evener.engine.job import Job
+
+_NORESERVE = 0x4000  # Linux: pages that are never touched need no memory
+_SUPERSTEPS = 1 << 26  # that a record may have
+_EMPTY_SUPERSTEPS = 1 << 20  # that a record may have beyond those with an entry
+_RECORD_FACTOR = 4  # records begin with room for so many times the vertices
+_BUCKET_FACTOR = 4  # buckets begin with room for so many times the arcs at one time
+_BUCKETS_IN_USE = 1 << 14  # at one time, for each unit of that factor
+_GROWTH = 8
+_WORD = np.dtype(np.int64)
+
+Arrays = tuple[np.ndarray, ...]
+
+
+class Rooms(NamedTuple):
+    """How much room a run has for what it cannot know beforehand."""
+
+    recorded: int  # vertices, or edges, of recorded frontiers
+    bucketed: int  # in buckets at one time, as many times the arcs
+
+
+def rooms_of(job: Job, n: int, left: int | None, growth: int = 1) -> Rooms:
+    """The rooms of n vertices; a run that they are too small for begins again with some growth.
+
+    Room that is never used costs address space alone, but that may be limited too. A search records
+    each vertex once. ``left`` is what a limit of memory leaves for records.
+    """
+    recorded = job.preallocation.only(job, n)
+    if recorded is None:
+        wanted = math.ceil(max(_RECORD_FACTOR, job.preallocation.factor_of(job)) * n) + 1
+        recorded = min(growth * wanted, _most_recorded(job, n, left))
+    return Rooms(recorded, growth * _BUCKET_FACTOR)
+
+
+def grown(job: Job, n: int, left: int | None, growth: int) -> int:
+    """The growth with which a run begins again; MemoryBudgetError if no memory is left for it."""
+    stages, rooms = list(walk(job.declaration.loop)), rooms_of(job, n, left, growth)
+    records = any(isinstance(stage, Backwards) for stage in stages)
+    is_ordered = any(isinstance(stage, Repeat) and stage.order is not None for stage in stages)
+    arcs = (job.graph.num_edges + n) * job.graph._indices.itemsize
+    if (
+        records and not job.preallocation.fixed and rooms.recorded < _most_recorded(job, n, left)
+    ) or (is_ordered and rooms.bucketed * arcs < available_memory()):
+        return growth * _GROWTH
+    raise out_of_room(job)
+
+
+def _most_recorded(job: Job, n: int, left: int | None) -> int:
+    """Entries of a record that fit into memory, or into what a limit leaves of it."""
+    has_edges = any(
+        isinstance(stage, Advance) and stage.emit == "edges" for stage in walk(job.declaration.loop)
+    )
+    entry = job.graph._indices.itemsize + (8 if has_edges else 0)
+    return n + (available_memory() if left is None else left) // entry
+
+
+def room(length: int, dtype: np.dtype) -> np.ndarray:
+    """An array that takes memory only where it is written to."""
+    if length == 0:
+        return np.empty(0, dtype)
+    if not hasattr(mmap, "MAP_ANONYMOUS"):
+        return np.zeros(length, dtype)
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE
+    nbytes = length * dtype.itemsize
+    try:
+        return np.frombuffer(mmap.mmap(-1, nbytes, flags=flags), dtype)
+    except (OSError, MemoryError):
+        raise MemoryBudgetError(
+            f"the run asks for {format_bytes(nbytes)} of address space, which the system does not "
+            "grant; raise its limit (ulimit -v), or use a smaller graph or fewer threads."
+        ) from None
+
+
+def record_rooms(
+    ids: np.dtype, replays: bool, has_edges: bool, length: int, *, fixed: bool = False
+) -> Arrays:
+    """A record of so many entries at most; see `evener.operators.record`.
+
+    A ``fixed`` one has all its memory from the beginning.
+    """
+    if not replays:
+        return room(0, ids), np.zeros(2, _WORD), np.empty(0, np.uint64), np.empty(0, np.uint8)
+    if fixed:
+        _require_room(length * (ids.itemsize + (8 if has_edges else 0)))
+    make = np.ones if fixed else room
+    bounds = min(_SUPERSTEPS, length + _EMPTY_SUPERSTEPS)
+    return (
+        make(length, ids), room(bounds, _WORD),
+        make(length if has_edges else 0, np.dtype(np.uint64)), room(bounds, np.dtype(np.uint8)),
+    )  # fmt: skip
+
+
+def _require_room(nbytes: int) -> None:
+    """Refuse a record that cannot fit: a system that promises more memory would end the process."""
+    free = available_memory()
+    if nbytes > free:
+        raise MemoryBudgetError(
+            f"preallocate asks for {format_bytes(nbytes)} for what is recorded, but only "
+            f"{format_bytes(free)} of memory are free; give it a smaller number, or leave it out."
+        )
+
+
+def most_recorded(record: Arrays) -> int:
+    """How much a run recorded at one time; forgotten then."""
+    bounds = record[1]
+    found, bounds[-1] = int(bounds[-1]), 0
+    return found
+
+
+def bucket_bytes(ordered: Arrays, n: int) -> int:
+    """What a run has written of the rooms for buckets of n vertices.
+
+    That is chunks, with two words each, and the bucket that is visited, with each vertex once.
+    """
+    used = int(ordered[-1][:, int(nearest.USED)].sum())
+    each = ordered[1].itemsize
+    return used * (nearest.CHUNK * each + 2 * _WORD.itemsize) + min(n, ordered[1].size) * each
+
+
+def edge_rooms(m: int, ids: np.dtype, threads: int, has_edges: bool) -> tuple:
+    """Three frontiers of edges, and the buffers of the threads."""
+    if not has_edges:
+        return (np.empty(0),)
+    fronts = tuple(
+        (room(m, ids), room(m, np.dtype(np.uint64)), _info(number)) for number in (1, 2, 3)
+    )
+    return (*fronts, np.empty((threads, 2, BUFFER), np.uint64))
+
+
+def _info(number: int) -> np.ndarray:
+    """The words about a frontier."""
+    info = np.zeros(INFO_WORDS, np.int64)
+    info[NUMBER] = number
+    return info
+
+
+def waiting_rooms(n: int, ids: np.dtype, threads: int, orders: int) -> tuple:
+    """For each loop in the order of buckets: two queues, the bucket of each vertex, a scratch."""
+
+    made = tuple(
+        (
+            room(n, ids), _info(1), room(n, ids), _info(2), np.full(n, NOT_WAITING, np.int64),
+            np.zeros(8 * threads, np.int64),
+        )
+        for _ in range(orders)
+    )  # fmt: skip
+    return made or (np.empty(0),)
+
+
+def bucket_rooms(
+    n: int, m: int, degrees: np.ndarray, ids: np.dtype, threads: int, factor: int = _BUCKET_FACTOR
+) -> Arrays:
+    """What `nearest` works with: shared words, the shared bucket, a pool for each thread."""
+    entries = factor * (m + n) if threads else 0
+    # Each bucket in use has one chunk that is not full; a vertex finds one for each of its arcs.
+    buckets = min(nearest.MAX_BUCKETS, entries, factor * _BUCKETS_IN_USE)
+    chunks = entries // nearest.CHUNK + buckets + int(degrees.max(initial=0)) + 2
+    words = np.dtype(np.uint64)
+
+    def rows(length: int, dtype: np.dtype) -> np.ndarray:
+        return room(threads * length, dtype).reshape(threads, length)
+
+    return (
+        np.zeros(nearest.SHARED_WORDS, np.int64), room(entries, ids),
+        rows(chunks * nearest.CHUNK, ids), rows(chunks, words), rows(chunks, words),
+        rows(nearest.MAX_BUCKETS, words), rows(nearest.TOP_WORDS, words),
+    )  # fmt: skip
+
+
+def joined_once(owner: Any, part: int, one: Arrays, other: Arrays) -> Arrays:
+    """The lists `joined`, kept with the graph or the parts that they belong to."""
+    kept: dict[Any, Arrays] = owner.__dict__.setdefault("_joined", {})
+    key = part, len(one[2]) + len(other[2]) > 0
+    found = kept.get(key)
+    if found is None:
+        found = kept[key] = joined(one, other)
+    return found
+
+
+def joined(one: Arrays, other: Arrays) -> Arrays:
+    """Neighbour lists with weights: for each vertex those in the one, then those in the other."""
+    starts = np.concatenate([np.zeros(1, np.int64), _counts(one) + _counts(other)]).cumsum()
+    m = len(one[1]) + len(other[1])
+    indices = np.empty(m, one[1].dtype)
+    # A part may have edges on one side only; there are weights where one of them has some.
+    weights = np.empty(m if len(one[2]) + len(other[2]) else 0, one[2].dtype)
+    for side, begins in ((one, starts[:-1]), (other, starts[:-1] + _counts(one))):
+        counts = _counts(side)
+        places = np.arange(len(side[1])) + np.repeat(begins - side[0][:-1].astype(np.int64), counts)
+        indices[places] = side[1]
+        if len(weights):
+            weights[places] = side[2]
+    return starts.view(np.uint64), indices, weights
+
+
+def _counts(side: Arrays) -> np.ndarray:
+    return np.diff(side[0].astype(np.int64))

@@ -1,0 +1,92 @@
+"""The hub of a run on several machines: memory of the host that all devices can reach."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from evener.engine.codegen.exchange import PartsKernel
+from evener.engine.job import Job, field_dtype
+from evener.engine.partition.divide import Parts
+from evener.operators.hub import APART, FLAG_WORDS
+
+
+class HubMemory(NamedTuple):
+    """The arrays of the hub, and which machine has which part; see `evener.operators.hub`."""
+
+    machine_of: np.ndarray
+    flags: np.ndarray
+    words: np.ndarray
+    far_sizes: np.ndarray
+    box: np.ndarray
+    marks: np.ndarray
+    bits: np.ndarray
+    boxes: tuple[np.ndarray, ...]  # of each field that travels by ghosts
+    copies: tuple[np.ndarray, ...]  # of each replicated field
+    agreed: tuple[np.ndarray, ...]  # of each scalar
+
+    @property
+    def machines(self) -> int:
+        """How many there are."""
+        return int(self.machine_of.max()) + 1
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        arrays = [*self[1:7], *self.boxes, *self.copies, *self.agreed]
+        return sum(array.nbytes for array in arrays)
+
+    def patience(self, looks: int) -> int:
+        """The looks of a device before it runs ahead, or -1 where it must not.
+
+        Parts of one machine read each other's boxes, which running ahead would fill again.
+        """
+        return looks if self.machines == len(self.machine_of) else -1
+
+    def reset(self) -> None:
+        """Make it ready for a run."""
+        for array in (self.flags, self.words, self.far_sizes, *self.agreed):
+            array[:] = 0
+
+    def give_up(self) -> None:
+        """Let no machine wait for another one any more."""
+        self.flags[self.machines * FLAG_WORDS] = 1
+
+
+def new_hub(
+    allocate: Callable[[int, Any], np.ndarray], job: Job, parts: Parts, machine_of: list[int],
+    kernel: PartsKernel, boxes: Callable[[int, Any], Any] | None = None,
+) -> HubMemory:  # fmt: skip
+    """A hub for the parts and for what a kernel exchanges; ``allocate(length, dtype)``.
+
+    What the host has no part in may be elsewhere: ``boxes(length, dtype)``.
+    """
+    boxes = boxes or allocate
+    k, n, ghosts = len(parts.parts), job.graph.num_vertices, len(parts.home)
+    ids = np.dtype(f"u{job.graph._indices.dtype.itemsize}")
+    words = 2 * k * APART
+    dtypes = {name: array.dtype for name, array in job.fields.items()}
+    return HubMemory(
+        np.array(machine_of, np.int64),
+        allocate(FLAG_WORDS * (max(machine_of) + 2), np.int64),
+        allocate(words, np.int64),
+        allocate(words, np.int64),
+        boxes(2 * ghosts, ids),
+        boxes(2 * ghosts, np.uint8),
+        boxes(2 * (ghosts // 64 + k * k + 1), np.uint64),
+        tuple(boxes(2 * ghosts, dtypes[name]) for name in kernel.carried),
+        tuple(boxes(2 * k * n, dtypes[name]) for name in kernel.united),
+        tuple(
+            allocate(words, field_dtype(scalar.dtype, job.graph))
+            for scalar in job.declaration.scalars.values()
+        ),
+    )
+
+
+def no_hub(job: Job, parts: Parts, kernel: PartsKernel) -> HubMemory:
+    """What kernels are given where all parts are on one machine."""
+    return new_hub(
+        lambda length, dtype: np.zeros(1, dtype), job, parts, [0] * len(parts.parts), kernel
+    )

@@ -1,0 +1,343 @@
+"""What this machine can do: rates of programs and links, measured once and kept on disk.
+
+A rate is edges of the graph over seconds of the whole run, so it holds how often a program looks at
+an edge. Runs take time for edges, for vertices and whatever their size: these are told apart by
+runs on graphs of the same kind (skewed, even, a lattice) and, as far as a second or two allows, of
+the same size. What parts cost on a set of devices (`evener.engine.planning.cost_model`) is found
+likewise, from runs of the set over a few partitions.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from evener.device import num_cores
+from evener.device.kept_files import load_bytes, save_bytes
+from evener.engine.codegen.stages import pulls
+from evener.engine.measured import code_of, kind_of_graph, this_machine
+from evener.engine.memory.edges import edges_mapped
+from evener.engine.partition.partitioners import partition
+from evener.engine.partition.stats import measure_partition
+from evener.engine.planning.cost_model import Costs, Measured, fit
+from evener.engine.results.result import Result
+from evener.errors import EvenerError
+from evener.graph import generate
+from evener.graph.csr import Graph
+from evener.programs.program import Declaration
+
+EDGES_MAPPED = ", edges mapped"  # after the name of a GPU that reads them from the host's memory
+_LARGEST = {"cpu": 18, "cuda": 20, "python": 8}  # scale of a graph that takes a second at most
+_LARGEST_OF_SETS = {"cpu": 18, "cuda": 20}  # below that GPUs and many cores mostly wait
+_THIN, _LARGEST_THIN = 4, (20, 22)  # edges for each vertex; scale with few cores, and with many
+_MANY_CORES = 8
+_SMALL = 7  # scale of the graph on which exchanges are counted
+_FEW = 8  # scale of the graph whose supersteps have next to nothing to do
+_TIMES, _ENOUGH_SECONDS = 3, 0.3  # runs, and until they took so long together
+_TIMES_OF_SETS, _FEW_SECONDS = 8, 0.05  # the same for each of several partitions
+
+
+class Workload(NamedTuple):
+    """What is to be planned: its name, and a call that runs it on any graph from some vertex."""
+
+    name: str
+    call: Callable[..., Result]  # (graph, source index, device=…)
+
+
+class Traffic(NamedTuple):
+    """What a program sends: values for each ghost in a run, bytes of one; what it declares."""
+
+    values: float
+    nbytes: float
+    declaration: Declaration
+
+
+class Calibration:
+    """Rates of this machine: looked up, or measured when first asked for.
+
+    With ``again`` what was measured before is forgotten; without ``sets`` no device sets are run,
+    whose kernels compile for long.
+    """
+
+    def __init__(self, *, again: bool = False, sets: bool = True) -> None:
+        self._sets = sets
+        self._name = f"rates-{this_machine()}.json"
+        kept = None if again else load_bytes(self._name)
+        self._known: dict[str, Any] = json.loads(kept or b"{}")
+        self._traffic: dict[str, Traffic] = {}
+
+    def rate(self, workload: Workload, device: str, like: Graph) -> float:
+        """Edges a second of a program on one device, on a graph like this one and of its size."""
+        kind = device.removesuffix(EDGES_MAPPED).partition(":")[0]
+        scale = _scale(like, _largest(kind))
+        edge, vertex, fixed = self._terms(workload, device, like, scale)
+        m = max(1, like.num_edges)
+        grown = self.growth(workload, device, like, scale)
+        return m / (fixed + grown * (edge * m + vertex * like.num_vertices))
+
+    def _terms(
+        self, workload: Workload, device: str, like: Graph, scale: int
+    ) -> tuple[float, float, float]:
+        """Seconds for an edge, for a vertex, and whatever the size of a graph.
+
+        A search looks at few of many edges: what it takes for a vertex is told by a graph that has
+        fewer edges for each. What does not depend on the size is told by a graph that is small.
+        """
+        m, n, spent = self._spent(workload, device, like, scale)
+        if kind_of_graph(like) == "lattice" or _factor(like) <= _THIN:
+            fixed = self._fixed(workload, device, like, scale, spent)
+            return (spent - fixed) / m, 0.0, fixed
+        few, _, less = self._spent(workload, device, like, scale, _THIN)
+        fixed = self._fixed(workload, device, like, scale, min(spent, less))
+        edge = min(max(0.0, (spent - less) / (m - few)), (spent - fixed) / m)
+        return edge, (spent - fixed - edge * m) / n, fixed
+
+    def _fixed(
+        self, workload: Workload, device: str, like: Graph, scale: int, spent: float
+    ) -> float:
+        """Seconds that a run takes whatever the size of a graph, of those that it ``spent``."""
+        if scale <= 2 * _FEW:
+            return 0.0
+        return min(self._spent(workload, device, like, _FEW)[2], 0.9 * spent)
+
+    def _spent(
+        self, workload: Workload, device: str, like: Graph, scale: int, factor: int = 0
+    ) -> tuple[int, int, float]:
+        """Edges and vertices of an example, and the seconds of a run on it."""
+        key = f"{self._key(workload, device, like, scale)}{f', {factor}' if factor else ''}"
+        if key not in self._known:
+            graph = _example(like, scale, factor)
+            taken = _seconds(workload, device, graph)
+            self._keep(key, (max(1, graph.num_edges), graph.num_vertices, taken))
+        m, n, seconds = self._known[key]
+        return m, n, seconds
+
+    def costs(
+        self, workload: Workload, names: Sequence[str], like: Graph, rates: np.ndarray
+    ) -> Costs | None:
+        """What parts of graphs like this cost on a set of devices; None if it does not run the set.
+
+        ``rates`` are the edges a second of each device, by which parts are made that end together.
+        """
+        scale = _scale(like, max(_LARGEST_OF_SETS[name.partition(":")[0]] for name in names))
+        key = self._key(workload, "+".join(names), like, scale)
+        if key not in self._known:
+            if not self._sets:
+                return None
+            pulled = pulls(self.traffic(workload).declaration, "auto")
+            try:
+                runs = _timed_runs(workload, names, like, scale, rates, pulled)
+            except EvenerError:
+                return None
+            self._keep(key, fit(runs, names)[0])
+        kept = self._known[key]  # from a file its tuples come as lists
+        found = Costs(tuple(kept[0]), tuple(kept[1]), tuple(kept[2]), *kept[3:])
+        larger = np.array([self.growth(workload, name, like, scale) for name in names])
+        edge, vertex, message = (tuple((larger * one).tolist()) for one in found[:3])
+        found = found._replace(edge=edge, vertex=vertex, message=message)
+        # Supersteps do not grow with a graph unless its diameter does.
+        longer = (
+            max(1.0, like.num_vertices / 2.0**scale) ** 0.5
+            if kind_of_graph(like) == "lattice"
+            else 1
+        )
+        return found._replace(supersteps=found.supersteps * longer)
+
+    def growth(self, workload: Workload, device: str, like: Graph, scale: int) -> float:
+        """How many times as long a CPU takes for an edge of this graph as of one of that scale.
+
+        Of a larger graph the caches hold less. It is found on two graphs with few edges, the larger
+        one as large as a second allows.
+        """
+        if not device.startswith("cpu") or kind_of_graph(like) == "lattice":
+            return 1.0
+        larger = _scale(like, _largest_thin())
+        if larger <= scale:
+            return 1.0
+        spent = [self._spent(workload, device, like, size, _THIN) for size in (scale, larger)]
+        fixed = self._fixed(workload, device, like, scale, min(seconds for _, _, seconds in spent))
+        each = [(seconds - fixed) / m for m, _, seconds in spent]
+        return max(1.0, each[1] / each[0])
+
+    def _key(self, workload: Workload, device: str, like: Graph, scale: int) -> str:
+        code = code_of(self.traffic(workload).declaration)
+        towards = "directed" if like.directed else "undirected"
+        # A program that needs weights cannot be measured without, and kernels are made for a dtype.
+        weights = "unweighted" if like._weights is None else str(like._weights.dtype)
+        kind = f"{kind_of_graph(like)} {scale}×{_factor(like)} {towards} {weights}"
+        return f"{workload.name} {code} on {device}: {kind}"
+
+    def link(self, one: str, other: str) -> float:
+        """Bytes a second between two devices."""
+        gpus = [name for name in (one, other) if name.startswith("cuda")]
+        if not gpus:
+            return self._measured("link host", _host_rate)
+        # From one GPU to another a value passes through the host.
+        rates = [
+            self._measured(f"link {name}", functools.partial(_gpu_rate, name)) for name in gpus
+        ]
+        return 1 / sum(1 / rate for rate in rates)
+
+    def traffic(self, workload: Workload) -> Traffic:
+        """What the program sends, counted by the reference run of two parts."""
+        if workload.name not in self._traffic:
+            graph = generate.rmat(_SMALL, 8, seed=1, weights=(1, 9))
+            result = _run(workload, "python+python", graph)
+            declaration = result._declaration
+            assert declaration is not None
+            sizes = [np.asarray(getattr(result, name)).itemsize for name in result._fields]
+            ghosts = sum(result.stats["ghosts"])
+            self._traffic[workload.name] = Traffic(
+                result.stats["exchanged"] / max(1, ghosts),
+                float(np.mean(sizes or [8])) + graph._indices.itemsize,
+                declaration,
+            )
+        return self._traffic[workload.name]
+
+    def _measured(self, key: str, measure: Callable[[], float]) -> float:
+        if key not in self._known:
+            self._keep(key, measure())
+        return self._known[key]
+
+    def _keep(self, key: str, value: Any) -> None:
+        self._known[key] = value
+        content = json.dumps(self._known, indent=1, ensure_ascii=False)
+        save_bytes(self._name, content.encode())
+
+
+def _factor(graph: Graph) -> int:
+    """Edges for each vertex of the example: 2, 4, 8, 16 or 32, as near as these come."""
+    mean = graph.degree_spread()[1] / (1 if graph.directed else 2)
+    return 1 << min(5, max(1, round(np.log2(max(mean, 1)))))
+
+
+def _largest(kind: str) -> int:
+    """The scale of the largest example for a kind of device."""
+    # On small graphs many cores mostly wait for each other.
+    return _LARGEST[kind] + 2 * (kind == "cpu" and num_cores() >= _MANY_CORES)
+
+
+def _largest_thin() -> int:
+    """The same for one with few edges."""
+    return _LARGEST_THIN[num_cores() >= _MANY_CORES]
+
+
+def _scale(graph: Graph, largest: int) -> int:
+    return min(largest, max(4, round(np.log2(max(2, graph.num_vertices)))))
+
+
+def _example(like: Graph, scale: int, factor: int = 0) -> Graph:
+    kind, factor = kind_of_graph(like), factor or _factor(like)
+    options: dict[str, Any] = {"seed": 1, "weights": (1, 255)}
+    if kind == "lattice":
+        graph = generate.grid(1 << (scale // 2), 1 << (scale - scale // 2), **options)
+    else:
+        options["directed"] = like.directed
+        make = generate.rmat if kind == "skewed" else generate.uniform
+        graph = make(scale, factor, **options)
+    weights = None  # as the graph has it: a kernel is compiled for what there is
+    if like._weights is not None and graph._weights is not None:
+        weights = graph._weights.astype(like._weights.dtype)
+    return Graph(graph._indptr, graph._indices, weights, directed=like.directed)
+
+
+def _run(workload: Workload, device: str, graph: Graph, **options: Any) -> Result:
+    name = device.removesuffix(EDGES_MAPPED)
+    where = contextlib.nullcontext() if name == device else edges_mapped()
+    with warnings.catch_warnings(), where:
+        warnings.simplefilter("ignore")  # of answers that have not converged
+        return workload.call(graph, int(np.argmax(graph.degrees)), device=name, **options)
+
+
+def _seconds(workload: Workload, device: str, graph: Graph, *, of_loop: bool = False) -> float:
+    """Of the fastest run, after one that compiles: other work on the machine only slows runs."""
+    _run(workload, device, graph)
+    spent: list[float] = []
+    while len(spent) < _TIMES or (sum(spent) < _ENOUGH_SECONDS and len(spent) < 100):
+        result = _run(workload, device, graph)
+        spent.append(loop_seconds(result) if of_loop else result.stats["run_seconds"])
+    return max(1e-7, min(spent))
+
+
+def loop_seconds(result: Result) -> float:
+    """Seconds of the loop of a run; on a CPU alone it is nearly all of a run."""
+    stats = result.stats
+    alone = stats.get("device_seconds", stats["run_seconds"])
+    return float(stats.get("loop_seconds", alone))
+
+
+def _timed_runs(
+    workload: Workload, names: Sequence[str], like: Graph, scale: int, rates: np.ndarray,
+    pulled: bool,
+) -> list[Measured]:  # fmt: skip
+    """Runs of a set over partitions in which edges, vertices and ghosts are not in step.
+
+    One graph is so small that it takes the time to begin and to meet. Two others are divided at
+    the share of the first CPU that the rates suggest, and with more: one like the graph, and one
+    with few edges but more vertices, so that what messages take is seen beside that. Each device
+    has all of the first once.
+    """
+    k, device = len(names), "+".join(names)
+    shares = rates / rates.sum()
+    cpu = next((p for p, name in enumerate(names) if name.startswith("cpu")), 0)
+    even = float(shares[cpu])
+    more = (1 + even) / 2
+    small, large = _example(like, _FEW), _example(like, scale)
+    wide = _example(like, max(scale, _scale(like, _largest_thin())), _THIN)
+    designs = [
+        (small, "random", even),
+        (wide, "high", even), (wide, "low", even), (wide, "random", more),
+        (large, "random", even), (large, "high", more), (large, "random", more),
+    ]  # fmt: skip
+    runs = []
+    for graph, name, alpha in designs:
+        part_of = partition(graph, f"{name}:alpha={alpha!r}", shares.tolist(), cpu=cpu)
+        runs.append(_timed_run(workload, device, graph, part_of, k, pulled))
+    for name in dict.fromkeys(names):
+        whole = np.full(large.num_vertices, names.index(name), np.int32)
+        stats = measure_partition(large, whole, k, pulls=pulled)
+        spent = _seconds(workload, name, large, of_loop=True)
+        start = 0.0 if scale <= 2 * _FEW else _seconds(workload, name, small, of_loop=True)
+        runs.append(Measured(stats, 0, spent, alone=True, start=start))
+    return runs
+
+
+def _timed_run(
+    workload: Workload, device: str, graph: Graph, part_of: np.ndarray, k: int, pulled: bool
+) -> Measured:
+    """The fastest of some runs over one partition, after one that divides and compiles."""
+    given = functools.partial(_as_given, part_of)
+    first = _run(workload, device, graph, partition=given)
+    loops: list[float] = []
+    arounds: list[float] = []
+    while len(loops) < _TIMES_OF_SETS or (sum(loops) < _FEW_SECONDS and len(loops) < 30):
+        result = _run(workload, device, graph, partition=given)
+        loops.append(loop_seconds(result))
+        arounds.append(result.stats["run_seconds"] - loops[-1])
+        if sum(loops) > _ENOUGH_SECONDS:
+            break
+    stats = measure_partition(graph, part_of, k, pulls=pulled)
+    return Measured(stats, first.stats["supersteps"], max(1e-7, min(loops)), min(arounds))
+
+
+def _as_given(part_of: np.ndarray, graph: Graph, shares: Sequence[float]) -> np.ndarray:
+    """A partitioner that has made up its mind."""
+    return part_of
+
+
+def _host_rate() -> float:
+    from evener.device.links import host_rate
+
+    return host_rate()
+
+
+def _gpu_rate(name: str) -> float:
+    from evener.device.links import gpu_rate
+
+    return gpu_rate(int(name.partition(":")[2] or 0))

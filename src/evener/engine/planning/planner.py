@@ -1,0 +1,392 @@
+"""The planner: what each placement of a graph on devices would cost, by TOTEM's model.
+
+What a part takes is in `evener.engine.planning.cost_model`, with coefficients that were measured on
+the set of devices. Of a set that cannot be run, or that has interpreters, only the rates of its
+devices and links are known (Gharaibeh et al., equations 1 and 2):
+
+    t(p) = messages(p) · bytes ÷ link + edges(p) ÷ rate(p),    seconds = max over p of t(p)
+
+Messages are counted after aggregation, a value for each ghost, times how often a program sends
+one. The share α of the edges on the first CPU is where all parts end together, but at least what
+the other devices have no memory for, and at most what it has memory for itself. Parts in the
+interpreter take turns: their times add up.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from evener.device import available_memory, format_bytes, num_threads
+from evener.device.once import once
+from evener.engine.codegen.stages import pulls
+from evener.engine.devices import Device
+from evener.engine.memory.estimate import edge_bytes, estimate_memory
+from evener.engine.partition.partitioners import PARTITIONERS, partition
+from evener.engine.partition.stats import PartitionStats, measure_partition
+from evener.engine.planning.calibrate import EDGES_MAPPED, Calibration, Workload
+from evener.engine.planning.cost_model import Costs
+from evener.errors import MemoryBudgetError
+from evener.graph.csr import Graph
+
+_STEPS = 6  # halvings in the search for the smallest and the largest α: to 1/64
+_BALANCING, _EVEN = 2, 0.05  # steps towards parts that end together, to so much
+_METIS_ARCS = 4_000_000  # METIS takes seconds from here on: only if it is asked for by name
+
+
+class Placement(NamedTuple):
+    """A graph on devices, and what the model says about it.
+
+    ``alpha`` is the share of the edges on the first CPU (without one: on the first device),
+    ``alpha_min`` the least that it can be for lack of memory elsewhere, ``beta`` the share of the
+    edges between parts, ``beta_aggregated`` messages over edges; all None on one device.
+    """
+
+    devices: tuple[str, ...]
+    partitioner: str | None
+    alpha: float | None
+    alpha_min: float | None
+    beta: float | None
+    beta_aggregated: float | None
+    memory: tuple[int, ...]
+    allowed: tuple[int, ...]
+    compute_seconds: float
+    communication_seconds: float
+    mapped: bool = False  # the edges are in the host's memory, which the GPU reads
+    parts: PartitionStats | None = None
+
+    @property
+    def seconds(self) -> float:
+        """Predicted seconds of a run."""
+        return self.compute_seconds + self.communication_seconds
+
+    @property
+    def fits(self) -> bool:
+        """Whether each device has the memory."""
+        return all(need <= has for need, has in zip(self.memory, self.allowed, strict=True))
+
+
+def plan(
+    graph: Graph,
+    devices: Sequence[Device],
+    workload: Workload,
+    *,
+    partitioners: Iterable[str] | None = None,
+    limits: Sequence[int | None] | None = None,
+    calibration: Calibration | None = None,
+) -> list[Placement]:
+    """Every placement on a set of devices: each device alone, and the set by each partitioner.
+
+    A GPU alone is there twice: with the edges on the card, and in the host's memory.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    devices
+        The device set; a CPU without a number of threads gets its part of the cores.
+    workload
+        What is to be run.
+    partitioners
+        Names, without options; by default all of them, METIS for graphs up to 4 M arcs.
+    limits
+        Bytes that each device may use, or None for what is free.
+    calibration
+        The rates; by default those of this machine, which are measured where they are not known.
+
+    Examples
+    --------
+    >>> from evener import bfs, generate
+    >>> from evener.engine.planning.calibrate import Workload
+    >>> from evener.engine.planning.planner import choose, plan
+    >>> from evener.engine.devices import Device
+    >>> search = Workload("bfs", lambda graph, source, **where: bfs(graph, source, **where))
+    >>> found = plan(generate.path(9), [Device("python")] * 2, search, partitioners=["static"])
+    >>> [(one.devices, one.beta) for one in found]
+    [(('python',), None), (('python', 'python'), 1.0)]
+    >>> choose(found).devices
+    ('python',)
+    """
+    model = Model(graph, devices, workload, limits, calibration or Calibration())
+    firsts = model.first_of_each_name()
+    found = [model.alone(p) for p in firsts]
+    found += [model.mapped(p) for p in firsts if devices[p].kind == "cuda"]
+    if len(devices) > 1:
+        chosen = _affordable(graph) if partitioners is None else partitioners
+        found += [model.divided(name) for name in chosen]
+    return found
+
+
+def choose(placements: Sequence[Placement]) -> Placement:
+    """The placement that the model finds fastest among those that fit."""
+    fitting = [one for one in placements if one.fits]
+    if not fitting:
+        nearest = min(placements, key=_shortage)
+        needs = ", ".join(
+            f"{format_bytes(need)} on {name} with {format_bytes(has)}"
+            for name, need, has in zip(
+                nearest.devices, nearest.memory, nearest.allowed, strict=True
+            )
+        )
+        raise MemoryBudgetError(
+            f"the graph fits on no placement; the nearest needs {needs}: use more devices or a "
+            "machine with more memory."
+        )
+    return min(fitting, key=lambda one: one.seconds)
+
+
+def _shortage(one: Placement) -> float:
+    """How many times its memory the device needs that lacks most."""
+    return max(need / max(1, has) for need, has in zip(one.memory, one.allowed, strict=True))
+
+
+def _affordable(graph: Graph) -> list[str]:
+    metis = importlib.util.find_spec("pymetis") and graph.num_edges <= _METIS_ARCS
+    return [name for name in PARTITIONERS if name != "metis" or metis]
+
+
+class Model:
+    """TOTEM's model of one graph, one program and one set of devices.
+
+    Examples
+    --------
+    >>> from evener import bfs, generate
+    >>> from evener.engine.planning.calibrate import Calibration, Workload
+    >>> from evener.engine.planning.planner import Model
+    >>> from evener.engine.devices import Device
+    >>> search = Workload("bfs", lambda graph, source, **where: bfs(graph, source, **where))
+    >>> model = Model(generate.star(9), [Device("python")] * 2, search, None, Calibration())
+    >>> model.divided("high", 0.25).partitioner
+    'high'
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        devices: Sequence[Device],
+        workload: Workload,
+        limits: Sequence[int | None] | None,
+        calibration: Calibration,
+    ):
+        self.graph, self.workload, self.calibration = graph, workload, calibration
+        self.edges = max(1, graph.num_edges)  # as rates count them: a run without any takes time
+        self.devices, self.names = list(devices), [str(one) for one in devices]
+        self.traffic = calibration.traffic(workload)
+        self.pulls = pulls(self.traffic.declaration, "auto")
+        self.take_turns = any(one.kind == "python" for one in devices)
+        self.cpu = next((p for p, one in enumerate(devices) if one.kind == "cpu"), 0)
+        self.threads = _threads(devices)
+        self.allowed = _allowed(devices, limits or [None] * len(devices))
+        self.free = _allowed(devices, limits or [None] * len(devices), shared=False)
+        self._measured: dict[tuple[Any, ...], PartitionStats] = {}
+
+    def first_of_each_name(self) -> list[int]:
+        """Which devices to ask about, where some are alike."""
+        return [self.names.index(name) for name in dict.fromkeys(self.names)]
+
+    def alone(self, p: int) -> Placement:
+        """All of the graph on one device."""
+        needed = estimate_memory(self.traffic.declaration, self.graph)
+        device = self.devices[p]
+        threads = device.number or num_threads() if device.kind == "cpu" else 0
+        seconds = self.edges / self.rate(device, threads)
+        return Placement(
+            (self.names[p],), None, None, None, None, None, tuple(needed), (self.free[p],),
+            seconds, 0.0,
+        )  # fmt: skip
+
+    def mapped(self, p: int) -> Placement:
+        """All of the graph on one GPU, which reads the edges from the host's memory."""
+        declaration = self.traffic.declaration
+        needed = estimate_memory(declaration, self.graph)[0] - edge_bytes(declaration, self.graph)
+        name = f"{self.names[p]}{EDGES_MAPPED}"
+        seconds = self.edges / self.calibration.rate(self.workload, name, self.graph)
+        return self.alone(p)._replace(memory=(needed,), compute_seconds=seconds, mapped=True)
+
+    def divided(self, name: str, alpha: float | None = None) -> Placement:
+        """The graph over the whole set: as said, or balanced as far as memory allows."""
+        rates = self.rates()
+        shares = rates / rates.sum()
+        smallest = self.smallest_alpha(name, shares)
+        if alpha is not None:
+            found = self.stats(name, shares, alpha)
+        else:
+            found = self.balanced(name, shares, smallest)
+            if not self.fits_on(found, [self.cpu]):  # only now: to look divides the graph often
+                largest = self.largest_alpha(name, shares, smallest)
+                found = self.balanced(name, shares, smallest, largest)
+        spent, sent = self.seconds(found)
+        return Placement(
+            tuple(self.names), name, float(found.edge_shares[self.cpu]), smallest, found.beta,
+            found.beta_aggregated, tuple(self.memory(found)), tuple(self.allowed), spent, sent,
+            parts=found,
+        )  # fmt: skip
+
+    def rates(self) -> np.ndarray:
+        """Edges a second of each part. CPU parts divide what their threads do together."""
+        found = np.empty(len(self.devices))
+        together = sum(self.threads)
+        for p, (device, threads) in enumerate(zip(self.devices, self.threads, strict=True)):
+            found[p] = self.rate(device, together)
+            if device.kind == "cpu":
+                found[p] *= threads / together
+        return found
+
+    def rate(self, device: Device, threads: int) -> float:
+        """Edges a second of one device, a CPU with so many threads."""
+        name = f"cpu:{threads}" if device.kind == "cpu" else str(device)
+        return self.calibration.rate(self.workload, name, self.graph)
+
+    def stats(self, name: str, shares: np.ndarray, alpha: float) -> PartitionStats:
+        """What a partition is like; to make one takes as long as many runs, so it is kept."""
+        how = f"{name}:alpha={float(alpha)!r}"
+        key = (how, *shares)
+        if key not in self._measured:
+            part_of = partition(self.graph, how, shares.tolist(), cpu=self.cpu)
+            k = len(self.devices)
+            self._measured[key] = measure_partition(self.graph, part_of, k, pulls=self.pulls)
+        return self._measured[key]
+
+    def memory(self, found: PartitionStats) -> list[int]:
+        """Bytes that each part needs."""
+        return estimate_memory(self.traffic.declaration, self.graph, "auto", found)
+
+    def fits_on(self, found: PartitionStats, parts: Iterable[int]) -> bool:
+        """Whether these parts have the memory."""
+        needed = self.memory(found)
+        return all(needed[p] <= self.allowed[p] for p in parts)
+
+    @once
+    def costs(self) -> Costs:
+        """What parts cost: as measured on the set, or by the rates of its devices and links."""
+        rates = self.rates()
+        if len(self.devices) > 1 and not self.take_turns:
+            names = [
+                f"cpu:{threads}" if threads else name
+                for threads, name in zip(self.threads, self.names, strict=True)
+            ]
+            found = self.calibration.costs(self.workload, names, self.graph, rates)
+            if found is not None:
+                return found
+        nbytes = self.traffic.values * self.traffic.nbytes
+        slowest = [
+            max(nbytes / self.calibration.link(one, other) for other in self.names)
+            for one in self.names
+        ]
+        return Costs(tuple(1 / rates), (0.0,) * len(rates), tuple(slowest), 0.0, 0.0)
+
+    def seconds(self, found: PartitionStats) -> tuple[float, float]:
+        """Computing and communicating of the slowest part, the meetings with the latter."""
+        compute, communicate = self.costs.compute_seconds(found), self.costs.message_seconds(found)
+        fixed = self.costs.fixed_seconds(found)
+        if self.take_turns:
+            return float(compute.sum()), float(communicate.sum()) + fixed
+        slowest = int(np.argmax(compute + communicate))
+        return float(compute[slowest]), float(communicate[slowest]) + fixed
+
+    def balanced(
+        self, name: str, shares: np.ndarray, smallest: float, largest: float = 1.0
+    ) -> PartitionStats:
+        """A partition where the first CPU ends with the others, as far as memory allows."""
+        alpha = min(max(float(shares[self.cpu]), smallest), largest)
+        best = self.stats(name, shares, alpha)
+        found = best
+        for _ in range(_BALANCING):
+            parts = self.costs.part_seconds(found)
+            others = max(float(parts[p]) for p in range(len(parts)) if p != self.cpu)
+            apart = float(parts[self.cpu]) / max(others, 1e-12)
+            if self.take_turns or abs(apart - 1) < _EVEN:
+                break
+            # As if the time of a part were in proportion to its share.
+            even = alpha / (alpha + (1 - alpha) * apart) if 0 < alpha < 1 else alpha
+            alpha = min(max(smallest, even), largest)
+            found = self.stats(name, shares, alpha)
+            best = min(best, found, key=lambda one: sum(self.seconds(one)))
+        return best
+
+    def smallest_alpha(self, name: str, shares: np.ndarray, steps: int = _STEPS) -> float:
+        """The least share of the first CPU with which all others have the memory for the rest."""
+        k = len(self.devices)
+        others = [p for p in range(k) if p != self.cpu]
+        whole = estimate_memory(self.traffic.declaration, self.graph)[0]
+        # A ghost takes less than a vertex, but for its slots in boxes: two in each direction.
+        if all(self.allowed[p] > 8 * k * whole for p in others):
+            return 0.0
+
+        def fit(alpha: float) -> bool:
+            return self.fits_on(self.stats(name, shares, alpha), others)
+
+        if fit(0.0):
+            return 0.0
+        low, high = 0.0, 1.0
+        for _ in range(steps):
+            middle = (low + high) / 2
+            low, high = (low, middle) if fit(middle) else (middle, high)
+        return high
+
+    def largest_alpha(
+        self, name: str, shares: np.ndarray, smallest: float, steps: int = _STEPS
+    ) -> float:
+        """The greatest share that the first CPU has the memory for, but not below the smallest."""
+
+        def fit(alpha: float) -> bool:
+            return self.fits_on(self.stats(name, shares, alpha), [self.cpu])
+
+        if not fit(smallest):
+            return smallest
+        low, high = smallest, 1.0
+        for _ in range(steps):
+            middle = (low + high) / 2
+            low, high = (middle, high) if fit(middle) else (low, middle)
+        return low
+
+
+def _threads(devices: Sequence[Device]) -> list[int]:
+    """Threads of each CPU part: as it says, or its part of the cores that others leave."""
+    unsaid = sum(one.kind == "cpu" and one.number is None for one in devices)
+    said = sum(one.number or 0 for one in devices if one.kind == "cpu")
+    each = max(1, (num_threads() - said) // unsaid) if unsaid else 0
+    return [(one.number or each) if one.kind == "cpu" else 0 for one in devices]
+
+
+def _allowed(
+    devices: Sequence[Device], limits: Sequence[int | None], *, shared: bool = True
+) -> list[int]:
+    """Bytes for each part: its limit, or what is free there, divided by those that share it."""
+    places = ["host" if one.kind in ("cpu", "python") else str(one) for one in devices]
+    found: list[int] = []
+    for place, one, limit in zip(places, devices, limits, strict=True):
+        free = available_memory() if place == "host" else _gpu_memory(one.number or 0)
+        each = free // (places.count(place) if shared else 1)
+        found.append(each if limit is None else min(each, limit))
+    return found
+
+
+def _gpu_memory(ordinal: int) -> int:
+    from evener.device.cuda import free_memory, on
+
+    with on(ordinal):
+        return int(free_memory())
+
+
+def as_dict(one: Placement) -> dict[str, Any]:
+    """A placement in plain numbers and lists."""
+    return {
+        "devices": list(one.devices),
+        "edges_mapped": one.mapped,
+        "partitioner": one.partitioner,
+        "alpha": one.alpha,
+        "alpha_min": one.alpha_min,
+        "beta": one.beta,
+        "beta_aggregated": one.beta_aggregated,
+        "memory_bytes": list(one.memory),
+        "allowed_bytes": list(one.allowed),
+        "fits": one.fits,
+        "parts": None if one.parts is None else one.parts.as_dict(),
+        "seconds": one.seconds,
+        "compute_seconds": one.compute_seconds,
+        "communication_seconds": one.communication_seconds,
+    }

@@ -1,0 +1,1 @@
+"""Where programs run: a module for each kind of device and of device set."""

@@ -1,0 +1,438 @@
+"""Sets of CPUs and GPUs: compiled kernels on all at once, joined by a hub in the host's memory.
+
+All CPU parts are one machine, each GPU with its parts another (`evener.operators.hub`). All run the
+whole loop; they shake hands where a kernel over parts exchanges or agrees on something, and the
+host does nothing in between but look whether one has failed. Where there are GPUs alone, and all
+can reach the memory of the first, what they tell each other goes there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from evener.device import cuda as device
+from evener.device import interrupts
+from evener.device.cuda import POLL_SECONDS, SPIN_SECONDS, TELL_SECONDS
+from evener.device.fetch import fetched
+from evener.engine.codegen.resume import MORE_ROOM
+from evener.engine.codegen.stages import pulls
+from evener.engine.deferred import new_array
+from evener.engine.devices import require_together
+from evener.engine.job import Job
+from evener.engine.memory.estimate import estimate_memory, require_parts
+from evener.engine.memory.hub import HubMemory, new_hub
+from evener.engine.partition.divide import Parts, divide_by, put_back
+from evener.engine.partition.partitioners import partition as assign
+from evener.engine.partition.stats import measure_partition
+from evener.engine.records import RecordIsFull, out_of_room
+from evener.engine.results.trace import share_of
+from evener.engine.targets import gpu
+from evener.engine.targets.parts_cpu import _Run, grown_apart, lists_of, name_of
+from evener.engine.targets.parts_gpu import (
+    Card,
+    NoRoom,
+    most_recorded_on,
+    one_at_a_time,
+    require_few_parts,
+    trace_rows,
+)
+from evener.engine.targets.parts_gpu_plan import make_plan
+from evener.graph.gpu import kept
+from evener.operators.policies import Policy
+
+# Shares of the edges that the first CPU may get. A GPU does 20 to 40 times the work of 16 cores
+# (benchmarks/results/parts_cuda.json): more than the first only where its memory asks for it.
+CPU_SHARES = (1 / 16, 1 / 4, 3 / 8, 1 / 2, 5 / 8, 3 / 4, 7 / 8)
+ROOM = 64  # times the vertices: more than this a record is not given
+
+
+def machines_of(ordinals: Sequence[int | None]) -> list[int]:
+    """The machine of each part: all CPUs are one, and each GPU is one with all of its parts.
+
+    Examples
+    --------
+    >>> from evener.engine.targets.hybrid import machines_of
+    >>> machines_of([None, 0, 1, None, 0])
+    [0, 1, 2, 0, 1]
+    """
+    known: dict[int | None, int] = {}
+    return [known.setdefault(ordinal, len(known)) for ordinal in ordinals]
+
+
+@one_at_a_time
+def run_hybrid(
+    job: Job,
+    threads: list[int],
+    ordinals: Sequence[int | None],
+    partition: Any,
+    direction: str,
+    schedule: str,
+    policy: Policy,
+    limits: Sequence[int | None] = (),
+) -> list[str]:
+    """Divide the graph among CPUs and GPUs and run a job; returns what there is to say about it.
+
+    Each part has threads, or else the number of a GPU.
+    """
+    k = len(threads)
+    require_together(threads)
+    require_few_parts(ordinals)
+    job.stats.update(supersteps=0, edges=0, threads=threads)
+    gpu._reset_scalars(job)
+    if job.graph.num_vertices == 0:
+        job.fields = {name: np.asarray(field) for name, field in job.fields.items()}
+        return [f"Direction: {direction}. There was nothing to do."]
+    shares = _shares(ordinals)
+    first = next((p for p, count in enumerate(threads) if count), 0)
+
+    def run(partition: Any) -> tuple[Parts, list[Card]]:
+        if any(limit is not None for limit in limits):
+            names = job.names_of([f"cpu:{count}" if count else "cuda" for count in threads])
+            part_of = assign(job.graph, partition, shares, cpu=first)
+            job.left = require_parts(
+                job.declaration, job.graph, part_of, limits, names, direction
+            )  # fmt: skip
+        began = time.perf_counter()
+        parts = divide_by(job.graph, partition, shares, cpu=first, **lists_of(job, direction))
+        job.stats["partition_seconds"] = time.perf_counter() - began
+        try:
+            return parts, _run(job, parts, threads, ordinals, direction, schedule, policy)
+        except NoRoom:
+            parts.on_gpus.clear()  # or they would take the room of the next
+            raise
+
+    if partition == "auto" and any(threads):
+        # Kept with the graph: parts of it on a GPU leave less memory to the next choice.
+        key = ("auto", job.program, tuple(ordinals), tuple(limits), direction)
+        before = kept(job.graph).pop(key, None)
+        for partition in _choices(before, job, ordinals, shares, first, limits, direction):
+            try:
+                parts, cards = run(partition)
+                break
+            except NoRoom as error:  # it takes more than was estimated, or there is less now
+                no_room = error
+        else:
+            raise no_room
+        kept(job.graph)[key] = partition
+    else:
+        parts, cards = run(partition)
+    owned = " + ".join(f"{part.owned:,}" for part in parts.parts)
+    where = "memory of the first GPU" if _is_apart(cards[0].hub) else "memory that all reach"
+    blocks = " + ".join(str(sum(card.blocks)) for card in cards)
+    return [
+        f"Partition: {name_of(partition)}, {k} parts with {owned} vertices.",
+        f"Threads: {' + '.join(map(str, threads))}, 0 for parts on a GPU. Blocks of the GPUs: "
+        f"{blocks}. Direction: {direction}.",
+        f"All devices ran the loop at the same time and met in {where}.",
+    ]
+
+
+def _choices(before: str | None, *given: Any) -> Iterator[str]:
+    """Partitions to try: what fitted before, then those that should."""
+    if before is not None:
+        yield before
+    yield from _by_degree(*given)
+
+
+def _by_degree(
+    job: Job, ordinals: Sequence[int | None], shares: list[float], first: int,
+    limits: Sequence[int | None], direction: str,
+) -> list[str]:  # fmt: skip
+    """The partition of CPUs and GPUs if nobody names one: few vertices of high degree on the CPU.
+
+    Of the shares it is the least with which the GPUs have the memory for the rest, and then those
+    with more on the CPU. Several CPUs divide their share.
+    """
+    d, k = job.declaration, len(shares)
+    free = {o: _memory_of(o) // ordinals.count(o) for o in set(ordinals) if o is not None}
+    allowed = [
+        free[o] if limit is None else min(free[o], limit)
+        for o, limit in zip(ordinals, limits or [None] * k, strict=True)
+        if o is not None
+    ]
+    names = [_with_so_much_on_cpus(share, ordinals, shares) for share in CPU_SHARES]
+    if min(allowed) > 8 * k * estimate_memory(d, job.graph, direction)[0]:  # boxes and all
+        return names
+    on_gpus = [p for p, ordinal in enumerate(ordinals) if ordinal is not None]
+    for i, name in enumerate(names):
+        part_of = assign(job.graph, name, shares, cpu=first)
+        found = measure_partition(job.graph, part_of, k, pulls=pulls(d, direction))
+        needed = estimate_memory(d, job.graph, direction, found)
+        if all(needed[p] <= has for p, has in zip(on_gpus, allowed, strict=True)):
+            return names[i:]
+    return names[-1:]
+
+
+def _with_so_much_on_cpus(
+    share: float, ordinals: Sequence[int | None], shares: list[float]
+) -> str:  # fmt: skip
+    """The partition by degree with so much of the edges on all CPUs together."""
+    cpus = sum(ordinal is None for ordinal in ordinals)
+    if cpus == 1:
+        return f"high:alpha={share!r}"
+    on_gpus = sum(one for one, o in zip(shares, ordinals, strict=True) if o is not None)
+    of_each = [
+        share / cpus if o is None else (1 - share) * one / on_gpus
+        for one, o in zip(shares, ordinals, strict=True)
+    ]
+    return f"high:shares={'/'.join(map(repr, of_each))}"
+
+
+def _memory_of(ordinal: int) -> int:
+    with device.on(ordinal):
+        return device.free_memory()
+
+
+def _shares(ordinals: Sequence[int | None]) -> list[float]:
+    """Equal shares for CPUs; GPUs divide the rest by their memory, each among its parts."""
+    k = len(ordinals)
+    sizes = [
+        0.0 if ordinal is None else device.total_memory(ordinal) / ordinals.count(ordinal)
+        for ordinal in ordinals
+    ]
+    rest = sum(ordinal is not None for ordinal in ordinals) / k
+    return [1 / k if size == 0 else rest * size / sum(sizes) for size in sizes]
+
+
+def _run(
+    job: Job, parts: Parts, threads: list[int], ordinals: Sequence[int | None], direction: str,
+    schedule: str, policy: Policy,
+) -> list[Card]:  # fmt: skip
+    began = time.perf_counter()
+    plan = make_plan(job, direction, schedule, policy, hub=True)
+    machine_of = machines_of(ordinals)
+    hub = _hub(job, parts, machine_of, ordinals, plan)
+    local: dict[int, list[int]] = {}  # the parts of each machine that is a GPU
+    for p, ordinal in enumerate(ordinals):
+        if ordinal is not None:
+            local.setdefault(machine_of[p], []).append(p)
+    places = [ordinals[mine[0]] or 0 for mine in local.values()]
+    on_gpus = [p for mine in local.values() for p in mine]
+    largest = max(parts.parts[p].owned for p in on_gpus)
+    most = most_recorded_on(job, plan, parts, on_gpus)
+    room = job.preallocation.first(job, largest, most) if plan.replays else 1
+    planned, growth = time.perf_counter() - began, 1
+    while True:
+        on_cpu = None
+        if any(threads):
+            on_cpu = _Run(job, parts, threads, policy, direction, lambda kernel: hub, growth)
+            assert on_cpu.kernel.carried == plan.lowered.carried
+        began = time.perf_counter()
+        cards = []
+        for mine, ordinal in zip(local.values(), places, strict=True):
+            with device.on(ordinal):
+                shared = places.count(ordinal)  # by how many machines
+                cards.append(Card(job, plan, parts, mine, policy, room, hub, shared))
+        on_gpus_spent = time.perf_counter() - began
+        compiled = on_cpu.compile_seconds if on_cpu is not None else 0.0
+        job.stats["compile_seconds"] = planned + compiled + on_gpus_spent
+        try:
+            job.stats["loop_seconds"] = _go(on_cpu, cards, hub)
+        except RecordIsFull:
+            needed = max(card.needed for card in cards)
+            if needed == 0:  # it was the CPU
+                growth = grown_apart(job, parts, growth)
+            elif room > ROOM * job.graph.num_vertices:
+                raise out_of_room(job) from None
+            else:
+                needed = max(needed, room + 1)
+                room = job.preallocation.more(job, largest, room, needed, most, times=4)
+            job.begin_again()
+            continue
+        if on_cpu is not None:
+            on_cpu.collect(job.stats["loop_seconds"])
+        job.fields = {name: new_array(field) for name, field in job.fields.items()}
+        _join(job, parts, cards)
+        return cards
+
+
+def _go(on_cpu: _Run | None, cards: list[Card], hub: HubMemory) -> float:
+    """Run all; whichever fails, nobody waits for it. Returns the seconds of the loop."""
+    hub.reset()
+    for card in cards:  # all of them before one runs: memory may have to wait for a card to be idle
+        with card.here():
+            card.prepare()
+            device.synchronize()
+    started, begun = time.perf_counter(), False
+
+    def watch() -> None:
+        nonlocal begun
+        begun = True
+        _are_done(cards)
+
+    try:
+        with interrupts.held_back():  # between two of them it would leave the first waiting
+            for card in cards:
+                with card.here():
+                    card.start()
+        if on_cpu is not None:
+            on_cpu.go(watch, hub.give_up)
+        else:
+            told = started
+            while not _are_done(cards):
+                now = time.perf_counter()
+                if now - started > SPIN_SECONDS:
+                    time.sleep(POLL_SECONDS)
+                if now - told > TELL_SECONDS:
+                    told = now
+                    with cards[0].here():
+                        device.tell_progress(cards[0].syncs)
+    except KeyboardInterrupt:
+        if on_cpu is None:
+            _stop(cards[:1])
+        elif not begun:  # else it has passed the wish on
+            hub.give_up()
+        _wait_for_stops(cards)
+        raise
+    except RecordIsFull:  # whichever is full tells all others, which end by themselves
+        hub.give_up()
+        _end(cards)
+        raise
+    except BaseException:
+        hub.give_up()  # for those that wait for the one that failed
+        if on_cpu is None:
+            _stop(cards)
+        _wait_for_stops(cards)
+        raise
+    _end(cards)
+    seconds = time.perf_counter() - started
+    if any(card.ended == MORE_ROOM for card in cards):
+        raise RecordIsFull
+    return seconds
+
+
+def _stop(cards: list[Card]) -> None:
+    """Have kernels stop at the next superstep; the one that failed may not hear it."""
+    for card in cards:
+        with contextlib.suppress(Exception), card.here():
+            card.ask_to_stop()
+
+
+def _are_done(cards: list[Card]) -> bool:
+    """Whether all have ended; the error of any is raised."""
+    done = [card.is_done() for card in cards]
+    return all(done)
+
+
+def _wait_for_stops(cards: list[Card]) -> None:
+    """Wait for kernels that were asked to stop, if they do."""
+    for card in cards:
+        with contextlib.suppress(Exception), card.here():
+            card.wait_for_stop()
+
+
+def _end(cards: list[Card]) -> None:
+    """Wait for all of them, whichever fails: what they use is about to be freed."""
+    errors = []
+    for card in cards:
+        try:
+            with card.here():
+                card.wait()
+        except Exception as error:
+            errors.append(error)
+    if errors:
+        raise errors[0]
+
+
+def _hub(
+    job: Job, parts: Parts, machine_of: list[int], ordinals: Sequence[int | None], plan: Any
+) -> HubMemory:
+    """The hub of these parts and this kernel, kept with them."""
+    key = ("hub", plan.key, tuple(machine_of), tuple(ordinals))
+    if key not in parts.on_gpus:
+        cards = [ordinal for ordinal in ordinals if ordinal is not None]
+        boxes = None
+        if len(cards) == len(ordinals) and device.join_peers(cards):
+            boxes = device.on_card
+        with device.on(cards[0]):
+            hub = new_hub(device.pinned, job, parts, machine_of, plan.lowered, boxes)
+            # Who gives up reads words that nobody has written: bits there would be ghosts.
+            hub.bits[:] = 0
+        parts.on_gpus[key] = hub
+    return parts.on_gpus[key]
+
+
+def _is_apart(hub: HubMemory) -> bool:
+    """Whether the host does not reach the boxes."""
+    return not isinstance(hub.box, np.ndarray)
+
+
+def _join(job: Job, parts: Parts, cards: list[Card]) -> None:
+    """Add what the GPUs found to what the CPU did."""
+    threads, n = job.stats["threads"], job.graph.num_vertices
+    rows: list[tuple[list[int], Any]] = []  # parts of a machine, and what makes their rows
+    if job.make_trace is not None:
+        rows.append(([p for p, count in enumerate(threads) if count], job.make_trace))
+    else:
+        job.stats.update(
+            memory=[0] * len(threads), bytes_sent=0, bytes_useful=0, bytes_of_all=0,
+            owned=[part.owned for part in parts.parts],
+            ghosts=[part.held - part.owned for part in parts.parts],
+        )  # fmt: skip
+    seconds, landing = 0.0, _landing(parts, cards)
+    for card in cards:
+        with card.here():
+            for name, field in card.fields.items():
+                for p in card.local:
+                    part, base = parts.parts[p], int(parts.bases[p])
+                    if not job.declaration.fields[name].replicated:
+                        mine = landing[: part.owned * field.dtype.itemsize].view(field.dtype)
+                        field[base : base + part.owned].get(out=mine)
+                        put_back(job.fields[name], part, mine)
+                if job.declaration.fields[name].replicated and not any(threads):
+                    first = card.local[0] * n  # all copies are the same
+                    job.fields[name][:] = fetched(field[first : first + n])
+            found = card.stats()
+            if not any(threads):
+                job.stats["supersteps"] = found["supersteps"]
+                job.scalars.update(card.scalars())
+            told = card.told()
+        seconds = max(seconds, found["device_seconds"])
+        for p, nbytes in zip(card.local, found["memory"], strict=True):
+            job.stats["memory"][p] = nbytes
+        for name in ("edges", "bytes_sent", "bytes_useful", "bytes_of_all"):
+            job.stats[name] += found[name]
+        rows.append((card.local, partial(trace_rows, *told)))
+    job.stats["device_seconds"] = seconds
+
+    def make() -> list[dict[str, Any]]:
+        places = [mine for mine, _ in rows]
+        return [_row(one, places) for one in zip(*(make() for _, make in rows), strict=False)]
+
+    job.make_trace = make
+
+
+def _landing(parts: Parts, cards: list[Card]) -> np.ndarray:
+    """Locked memory for what a part on a GPU has of a field, kept with the parts.
+
+    A copy to new memory of the host takes ten times as long.
+    """
+    most = max(parts.parts[p].owned for card in cards for p in card.local)
+    nbytes = most * max((field.dtype.itemsize for field in cards[0].fields.values()), default=1)
+    landing = parts.on_gpus.get("landing")
+    if landing is None or len(landing) < nbytes:
+        landing = parts.on_gpus["landing"] = device.pinned(max(1, nbytes), np.uint8)
+    return landing
+
+
+def _row(rows: tuple[dict[str, Any], ...], places: list[list[int]]) -> dict[str, Any]:
+    """One superstep of all machines, with lists in the order of the parts."""
+    made = {**rows[0], "seconds": max(row["seconds"] for row in rows)}
+    for name, value in rows[0].items():
+        if isinstance(value, list):
+            found = {
+                p: one
+                for row, mine in zip(rows, places, strict=True)
+                for p, one in zip(mine, row[name], strict=True)
+            }
+            made[name] = [found[p] for p in sorted(found)]
+    for name in ("frontier", "edges", "bytes", "useful_bytes", "bytes_of_all"):
+        made[name] = sum(row[name] for row in rows)
+    made["useful_share"] = share_of(made["useful_bytes"], made["bytes_of_all"])
+    return made

@@ -1,0 +1,388 @@
+"""Several parts of a graph on one GPU: a kernel for each part, all at once, each with a share of
+the card's blocks. They meet in the card's memory; the host only starts them and waits.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar, cast
+
+import numpy as np
+
+from evener.device import cuda as device
+from evener.device import format_bytes
+from evener.device.fetch import fetched
+from evener.device.warp import BLOCK
+from evener.engine.codegen.functors import check_functors, examples_of
+from evener.engine.codegen.gpu import SIGNATURE
+from evener.engine.codegen.resume import MORE_ROOM
+from evener.engine.job import Job
+from evener.engine.memory.estimate import require_parts
+from evener.engine.memory.hub import HubMemory, no_hub
+from evener.engine.memory.parts_gpu import (
+    PartsLayout,
+    gather_fields,
+    is_placed,
+    place_parts,
+    spread_fields,
+)
+from evener.engine.partition.divide import Parts, divide, divide_by
+from evener.engine.partition.partitioners import partition as assign
+from evener.engine.records import entry_bytes
+from evener.engine.results.trace import MOST_ROWS, row_of_parts
+from evener.engine.targets import gpu
+from evener.engine.targets.parts_cpu import lists_of, name_of
+from evener.engine.targets.parts_gpu_plan import (
+    Plan,
+    arguments_of,
+    frontiers_of,
+    hub_arrays,
+    make_plan,
+    places_of,
+    share,
+    simulated_arguments,
+)
+from evener.errors import DeviceError, MemoryBudgetError
+from evener.operators.grid.record import FUSED, NEEDED, STATUS, TRACE_WORDS, VISITED
+from evener.operators.grid.world import MOST_PARTS, ROW
+from evener.operators.policies import Policy
+
+FEW_ROWS = gpu.FEW_ROWS
+_Run = TypeVar("_Run", bound=Callable[..., Any])
+_one_run = threading.RLock()
+TRACE, LINKS = (SIGNATURE.index("trace") + i for i in range(2))  # among a kernel's arguments
+
+
+def one_at_a_time(run: _Run) -> _Run:
+    """Let threads of Python take turns: launches that wait for each other need all of a card."""
+
+    @functools.wraps(run)
+    def alone(*args: Any, **options: Any) -> Any:
+        with _one_run:
+            return run(*args, **options)
+
+    return cast(_Run, alone)
+
+
+def require_few_parts(ordinals: Sequence[int | None]) -> None:
+    """Refuse more parts on one GPU than lanes of a warp can speak for."""
+    most = max(ordinals.count(one) for one in ordinals if one is not None)
+    if most > MOST_PARTS:
+        raise DeviceError(f"one GPU can have at most {MOST_PARTS} parts, not {most}.")
+
+
+@one_at_a_time
+def run_gpu_parts(
+    job: Job,
+    ordinals: Sequence[int],
+    partition: Any,
+    direction: str,
+    schedule: str,
+    policy: Policy,
+    limits: Sequence[int | None] = (),
+    device_arrays: bool = False,
+) -> list[str]:
+    """Divide the graph and run a job over its parts on one GPU; returns what there is to say."""
+    k = len(ordinals)
+    require_few_parts(ordinals)
+    job.stats.update(supersteps=0, edges=0)
+    gpu._reset_scalars(job)
+    if job.graph.num_vertices == 0:
+        job.fields = {name: np.asarray(field) for name, field in job.fields.items()}
+        return [f"Direction: {direction}. There was nothing to do."]
+    shares = [1 / k] * k
+    if any(limit is not None for limit in limits):
+        names = job.names_of([f"cuda:{ordinal}" for ordinal in ordinals])
+        part_of = assign(job.graph, partition, shares)
+        job.left = require_parts(
+            job.declaration, job.graph, part_of, limits, names, direction
+        )  # fmt: skip
+    began = time.perf_counter()
+    parts = divide_by(job.graph, partition, shares, **lists_of(job, direction))
+    job.stats["partition_seconds"] = time.perf_counter() - began
+    with device.on(ordinals[0]):
+        began = time.perf_counter()
+        plan = make_plan(job, direction, schedule, policy)
+        largest = max(part.owned for part in parts.parts)
+        most = most_recorded_on(job, plan, parts, list(range(k)))
+        room = job.preallocation.first(job, largest, most) if plan.replays else 1
+        while True:
+            card = Card(job, plan, parts, list(range(k)), policy, room)
+            job.stats["compile_seconds"] = time.perf_counter() - began
+            card.prepare()
+            card.start()
+            card.wait()
+            if card.ended != MORE_ROOM:
+                break
+            needed = max(card.needed, room + 1)
+            room = job.preallocation.more(job, largest, room, needed, most, times=4)
+        found = gather_fields(device.library(), job, card.at, card.fields)
+        job.fields = found if device_arrays else {name: fetched(f) for name, f in found.items()}
+        for name, value in card.scalars().items():
+            job.scalars[name] = value
+        job.stats.update(card.stats(), owned=card.owned, ghosts=card.ghosts, blocks=card.blocks)
+        tables, links, unit = card.told()
+        job.make_trace = lambda: trace_rows(tables, links, unit)
+    owned, ghosts = ([f"{n:,}" for n in job.stats[what]] for what in ("owned", "ghosts"))
+    return [
+        f"Partition: {name_of(partition)}, {k} parts with {' + '.join(owned)} "
+        f"vertices and {' + '.join(ghosts)} ghosts.",
+        f"Direction: {direction}. Schedule: {'dynamic' if schedule == 'auto' else schedule}.",
+        f"Each part ran as one kernel, of {' + '.join(map(str, card.blocks))} blocks, all at "
+        "once on the GPU.",
+    ]
+
+
+def most_recorded_on(job: Job, plan: Plan, parts: Parts, local: list[int]) -> int | None:
+    """How much each of these parts may record, if there are limits of memory."""
+    entry = entry_bytes(job, plan.lowered.has_edges)
+    limited = [p for p in local if job.left and job.left[p] is not None]
+    # What is left is beside each vertex once.
+    return min((parts.parts[p].owned + (job.left[p] or 0) // entry for p in limited), default=None)
+
+
+def ptx_of(
+    job: Job, part_of: np.ndarray, k: int, direction: str, schedule: str, policy: Policy,
+    capability: tuple[int, int], hub: bool = False,
+) -> str:  # fmt: skip
+    """The PTX of the kernel of a part; no GPU is needed."""
+    gpu._reset_scalars(job)
+    plan = make_plan(job, direction, schedule, policy, hub)
+    parts = divide(job.graph, part_of, k, **lists_of(job, direction))
+    arguments = simulated_arguments(job, plan, parts, 64, policy, list(range(k)))
+    described = device.describe(arguments[0])
+    return device.compile_ptx(plan.kernel, described, capability, plan.blocks_each)
+
+
+# ---- launches ----------------------------------------------------------------------------------
+
+
+class Launch(NamedTuple):
+    """The kernels of the parts of a card with their arguments, but for where memory is."""
+
+    kernel: device.GridKernel
+    packed: list[device.Packed]
+    blocks: dict[int, int]
+    layout: PartsLayout
+    arguments: list[tuple[Any, ...]]
+    traffic: device.Span
+
+
+def _launch(
+    job: Job, plan: Plan, parts: Parts, local: list[int], room: int, hub: HubMemory, among: int
+) -> Launch:
+    """The launches of the parts of a card, made once for each division of a graph."""
+    key = ("launch", device.current(), tuple(local), room, among, plan.key)
+    if key not in parts.on_gpus:
+        layout = PartsLayout()
+        if not is_placed(parts, local):
+            lists = sum(parts.nbytes[p] for p in local)
+            _require(job, lists * (1 + plan.lowered.has_both))
+        at = place_parts(layout.library, parts, job.graph.degrees, local)
+        shared = share(layout, job, plan, parts, at, hub)
+        arguments = [arguments_of(layout, job, plan, parts, at, shared, p, room) for p in local]
+        try:
+            kernel = gpu._grid_kernel(
+                job, plan.kernel, device.describe(arguments[0]), plan.blocks_each, device.current()
+            )
+        except device.CompileError:
+            example = gpu._example(job)
+            check_functors(job.declaration, plan.functors, *examples_of(example))
+            raise
+        sizes = [len(parts.parts[p].out[1]) for p in local]
+        blocks = dict(zip(local, divide_blocks(kernel.blocks // among, sizes), strict=True))
+        packed = [device.pack(given) for given in arguments]
+        traffic = shared.links[13]
+        parts.on_gpus[key] = Launch(kernel, packed, blocks, layout, arguments, traffic)
+    return parts.on_gpus[key]
+
+
+def divide_blocks(blocks: int, sizes: list[int]) -> list[int]:
+    """Blocks of each part in proportion to its size, and at least one.
+
+    Examples
+    --------
+    >>> from evener.engine.targets.parts_gpu import divide_blocks
+    >>> divide_blocks(132, [300, 100, 0])
+    [97, 33, 1]
+    """
+    k, total = len(sizes), max(1, sum(sizes))
+    if blocks < k:
+        raise DeviceError(f"this GPU can run {blocks} blocks at once, too few for {k} parts.")
+    return [1 + (blocks - k) * size // total for size in sizes]
+
+
+class NoRoom(MemoryBudgetError):
+    """A GPU has too little memory for its parts; nothing has run."""
+
+
+def _require(job: Job, needed: int) -> None:
+    """Refuse what does not fit, before anything is allocated."""
+    free = device.free_memory()
+    if needed > free:
+        raise NoRoom(
+            f"Running {job.declaration.name} over parts needs about {format_bytes(needed)} on the "
+            f"GPU, but only {format_bytes(free)} are free; put a larger share on the CPU, as in "
+            "device='cpu+cuda' with partition='high:alpha=0.5'."
+        )
+
+
+class Card:
+    """Parts of a graph on the current GPU, whose blocks are divided ``among`` so many of these."""
+
+    def __init__(
+        self, job: Job, plan: Plan, parts: Parts, local: list[int], policy: Policy, room: int,
+        hub: HubMemory | None = None, among: int = 1,
+    ):  # fmt: skip
+        self.job, self.plan, self.parts, self.local = job, plan, parts, local
+        self.ordinal = device.current()
+        self.hub = hub or no_hub(job, parts, plan.lowered)
+        self.launch = _launch(job, plan, parts, local, room, self.hub, among)
+        self.places = places_of(job, parts, self.launch.blocks, BLOCK, policy, self.hub)
+        self.at = place_parts(device.library(), parts, job.graph.degrees, local)
+        self.owned = [parts.parts[p].owned for p in local]
+        self.ghosts = [parts.parts[p].held - parts.parts[p].owned for p in local]
+        self.blocks = list(self.launch.blocks.values())
+        self.running: device.Running | None = None
+        self.needed = 0
+        self.copies = 1 if plan.lowered.shares else len(parts.parts)  # of replicated fields
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that a run takes besides the lists of the parts."""
+        n, slots = self.job.graph.num_vertices, int(self.parts.bases[-1])
+        found = sum(self.launch.layout.sizes.values())
+        for name, field in self.job.fields.items():
+            replicated = self.job.declaration.fields[name].replicated
+            found += (self.copies * n if replicated else slots) * field.dtype.itemsize
+        return found + sum(self.owned) * self.job.graph._indices.dtype.itemsize
+
+    def here(self) -> Any:
+        """A context in which this GPU is the current one."""
+        return device.on(self.ordinal)
+
+    def prepare(self) -> None:
+        """Fill the memory of a run."""
+        job, launch, library = self.job, self.launch, device.library()
+        sizes = launch.layout.sizes
+        _require(job, self.nbytes)
+        memory = {region: device.allocate(max(1, size)) for region, size in sizes.items()}
+        device.clear(memory["cleared"].ptr, sizes["cleared"])
+        self.fields = spread_fields(library, job, self.at, self.copies)
+        n = job.graph.num_vertices
+        given = {f"field {name}": field for name, field in self.fields.items()}
+        given |= {f"old {name}": self.fields[name][:n].copy() for name in self.plan.united}
+        given |= {f"place {p}": library.asarray(place) for p, place in self.places.items()}
+        for p, (pools, members) in frontiers_of(job, self.parts, self.local).items():
+            queue = library.empty(max(1, self.parts.parts[p].owned), members.dtype)
+            if len(members):
+                queue[: len(members)] = library.asarray(members)
+            given |= {f"infos {p}": library.asarray(pools), f"queue {p}": queue}
+        given["hub machine_of"] = library.asarray(self.hub.machine_of)
+        self.kept = given, memory  # until the kernels have ended
+        self.addresses = {
+            **{name: device.address_of(array) for name, array in hub_arrays(self.hub).items()},
+            **{name: array.data.ptr for name, array in given.items()},
+            **{region: piece.ptr for region, piece in memory.items()},
+        }
+        self.words = [self._words(packed) for packed in launch.packed]
+        self.syncs = [self._address(arguments[0]) for arguments in launch.arguments]
+
+    def start(self) -> None:
+        """Start the kernels."""
+        group = int(self.hub.machine_of[self.local[0]])
+        self.running = self.launch.kernel.start_beside(self.words, self.blocks, group)
+
+    def _words(self, packed: device.Packed) -> np.ndarray:
+        words = packed.words.copy()
+        for region, found in packed.addresses.items():
+            words[found] += self.addresses.get(region, 0)
+        words[packed.values] = [device.bits_of(value) for value in self.job.params.values()]
+        return words
+
+    def _address(self, span: device.Span) -> int:
+        return self.addresses[span.region] + span.address
+
+    def _fetched(self, span: device.Span, count: int) -> np.ndarray:
+        nbytes = min(count, span.size) * span.dtype.itemsize
+        return device.download(self._address(span), nbytes).view(span.dtype)
+
+    def is_done(self) -> bool:
+        """Whether the kernels have ended; an error of the GPU is raised."""
+        return self.running is None or self.running.is_done()
+
+    def ask_to_stop(self) -> None:
+        """Have the kernels stop at the next superstep, and those of all other machines."""
+        device.ask_to_stop(self.syncs)
+
+    def wait_for_stop(self) -> None:
+        """Wait for kernels that were asked to stop, if they do."""
+        if self.running is not None:
+            device.wait_for_the_end(self.running.stops)
+
+    def wait(self) -> None:
+        """Wait until the kernels have ended."""
+        if self.running is None:  # another one failed before
+            return
+        self.seconds = self.running.wait(self.syncs)
+        traces = [arguments[TRACE] for arguments in self.launch.arguments]
+        self.heads = [self._fetched(trace, FEW_ROWS * TRACE_WORDS) for trace in traces]
+        self.ended = max(int(head[STATUS]) for head in self.heads)
+        self.needed = max(int(head[NEEDED]) for head in self.heads)  # room for records, if more
+
+    # ---- what they found ------------------------------------------------------------------
+
+    def scalars(self) -> dict[str, Any]:
+        """The values of scalars at the end."""
+        partials = self.launch.arguments[0][9]
+        names = self.job.declaration.scalars
+        return {name: self._fetched(span, 1)[0] for name, span in zip(names, partials, strict=True)}
+
+    def stats(self) -> dict[str, Any]:
+        """Supersteps, calls of functors, bytes."""
+        traffic = self._fetched(self.launch.traffic, self.launch.traffic.size)
+        sent, useful, whole = traffic.reshape(3, -1).sum(axis=1)
+        return {
+            "device_seconds": self.seconds,
+            "supersteps": int(self.heads[0][0]) + int(self.heads[0][FUSED]),
+            "edges": sum(int(head[VISITED]) for head in self.heads),
+            "bytes_sent": int(sent), "bytes_useful": int(useful), "bytes_of_all": int(whole),
+            "memory": [self.parts.nbytes[p] + self.nbytes // len(self.local) for p in self.local],
+        }  # fmt: skip
+
+    def told(self) -> tuple[list[np.ndarray], list[np.ndarray], float]:
+        """Rows of the trace and of communication for each part, and the seconds of a cycle."""
+        rows = min(int(self.heads[0][0]), MOST_ROWS) + 1
+        heads = self.heads
+        if rows > FEW_ROWS:
+            spans = [arguments[TRACE] for arguments in self.launch.arguments]
+            heads = [self._fetched(span, rows * TRACE_WORDS) for span in spans]
+        told = [
+            self._fetched(arguments[LINKS][-1], rows * ROW) for arguments in self.launch.arguments
+        ]
+        unit = self.seconds / max(1, *(int(part[0]) for part in told))
+        for part in told:
+            part[:ROW] = 0  # where the cycles of the whole run were
+        tables = [head[: rows * TRACE_WORDS].reshape(-1, TRACE_WORDS)[1:] for head in heads]
+        return tables, [np.diff(part.reshape(-1, ROW), axis=0) for part in told], unit
+
+
+def trace_rows(
+    tables: list[np.ndarray], links: list[np.ndarray], unit: float
+) -> list[dict[str, Any]]:
+    """A row for each superstep."""
+    return [
+        row_of_parts(
+            int(first[0]),
+            [int(table[i, 1]) for table in tables],
+            [int(table[i, 4]) for table in tables],
+            bool(first[2]),
+            [float(table[i, 3]) * unit for table in tables],
+            [max(0.0, float(part[i, 0])) * unit for part in links],
+            np.array([part[i, 1:] for part in links]),
+        )
+        for i, first in enumerate(tables[0])
+    ]
