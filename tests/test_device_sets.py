@@ -409,9 +409,9 @@ def test_limits_of_memory(devices):
 @pytest.mark.parametrize(
     ("devices", "part", "module"),
     [
-        ("cpu:1+cpu:1+cpu:1", 2, "native_parts"),
-        ("cpu:2+python", 0, "native_stages"),
-        ("python+cpu:1+cpu:1", 1, "native_stages"),
+        ("cpu:1+cpu:1+cpu:1", 2, "targets.parts_cpu"),
+        ("cpu:2+python", 0, "reference.compiled_stage"),
+        ("python+cpu:1+cpu:1", 1, "reference.compiled_stage"),
     ],
 )
 def test_a_device_that_fails_ends_the_run_at_once(devices, part, module, monkeypatch):

@@ -13,6 +13,7 @@ from evener.algorithms.bfs import BFS
 from evener.algorithms.pagerank import PageRank
 from evener.algorithms.sssp import SSSP
 from evener.device import mapped
+from evener.engine import devices as devices_module
 from evener.engine import run as run_module
 from evener.engine.codegen.stages import NotLoweredError
 from evener.engine.devices import Device
@@ -345,8 +346,8 @@ def test_auto_does_not_plan_programs_that_are_given_values_of_vertices(kron, a_g
 
 def test_a_run_goes_where_auto_says(kron, monkeypatch):
     monkeypatch.delenv("EVENER_DEVICE", raising=False)
-    monkeypatch.setattr(run_module, "why_not", lambda: None)
-    monkeypatch.setattr(run_module, "require", lambda number: None)
+    monkeypatch.setattr(devices_module, "why_not", lambda: None)
+    monkeypatch.setattr(devices_module, "require", lambda number: None)
     choice = auto.Choice([Device("cpu", 1), Device("cpu", 1)], "static", [None, None], "it is said")
     asked = []
 

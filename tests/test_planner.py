@@ -317,7 +317,7 @@ def test_what_edges_and_vertices_take_is_told_apart(edge, vertex, monkeypatch):
 
 PICKED = """
     import numpy as np
-    from evener.engine import calibrate
+    from evener.engine import measured
     from evener.programs import Field, Param, Program, functor
     from evener.programs.stages import advance, repeat
     from evener.device import atomic
@@ -329,7 +329,7 @@ PICKED = """
         def pick(src, dst, edge, s):
             return atomic.min(s.depth, dst, abs(s.depth[src]) + STEP) > 0
         loop = repeat(advance(pick), max_supersteps=rounds)
-    found = calibrate._code(Picked.declaration)
+    found = measured.code_of(Picked.declaration)
 """
 
 

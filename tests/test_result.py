@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import evener as ev
-from evener.engine import run as run_module
+from evener.engine import devices as devices_module
 from evener.engine.codegen.stages import NotLoweredError
 from evener.engine.devices import Device, choose_devices
 from evener.engine.results.result import Export, Result
@@ -470,8 +470,8 @@ def test_a_gpu_that_cannot_be_used(monkeypatch, name, missing, message):
 
 def test_auto_takes_a_gpu(monkeypatch):
     monkeypatch.delenv("EVENER_DEVICE", raising=False)
-    monkeypatch.setattr(run_module, "why_not", lambda: None)
-    monkeypatch.setattr(run_module, "require", lambda ordinal: None)
+    monkeypatch.setattr(devices_module, "why_not", lambda: None)
+    monkeypatch.setattr(devices_module, "require", lambda ordinal: None)
     assert choose_devices("auto") == ([Device("cuda")], "there is a GPU")
     assert choose_devices("cuda:1")[0] == [Device("cuda", 1)]
 
@@ -481,7 +481,7 @@ def test_explain_says_what_gave_way(monkeypatch):
         raise NotLoweredError("Search has something.")
 
     monkeypatch.delenv("EVENER_DEVICE", raising=False)
-    monkeypatch.setattr(run_module, "why_not", lambda: "there is none.")
+    monkeypatch.setattr(devices_module, "why_not", lambda: "there is none.")
     monkeypatch.setattr("evener.engine.targets.cpu.execute", refuse)
     told = run(Search, NAMED, source="a").explain()
     assert "ran on python: cpu cannot run it." in told
@@ -489,14 +489,9 @@ def test_explain_says_what_gave_way(monkeypatch):
     assert "fastest" not in told
 
 
-def test_auto_without_a_compiler(monkeypatch):
+def test_auto_without_a_gpu(monkeypatch):
     monkeypatch.delenv("EVENER_DEVICE", raising=False)
-    monkeypatch.setattr(run_module, "why_not", lambda: "there is none.")
-    monkeypatch.setattr(run_module, "_has_compiler", lambda: False)
-    assert choose_devices("auto") == ([Device("python")], "this version has no compiled device")
-    with pytest.raises(DeviceError, match="this version has no compiled CPU device"):
-        choose_devices("cpu:2")
-    monkeypatch.setattr(run_module, "_has_compiler", lambda: True)
+    monkeypatch.setattr(devices_module, "why_not", lambda: "there is none.")
     assert choose_devices("auto")[0] == [Device("cpu")]
     assert choose_devices("cpu:2")[0] == [Device("cpu", 2)]
     assert str(Device("cpu", 2)) == "cpu:2"
