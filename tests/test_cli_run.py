@@ -20,8 +20,8 @@ from evener.cli.targets import Target
 from evener.cli.warm import _warm, example_graphs
 from evener.device.kept_files import cache_folder
 from evener.engine.partition.partitioners import PARTITIONERS
+from evener.engine.request import DIRECTIONS
 from evener.engine.results.result import Result
-from evener.engine.run import DIRECTIONS
 from evener.graph.files import load
 from evener.operators import policies
 from evener.operators.schedules import SCHEDULES

@@ -36,7 +36,7 @@ BESIDE = {"interop", "report"}  # neither imports the other
 # first needed may point up: planning runs programs, and runs may ask for a plan.
 ENGINE = [
     "deferred", "records", "job", "devices", "results", "partition", "codegen", "measured", "memory",
-    "reference", "targets", "repeatable", "checking", "run", "side_by_side", "planning",
+    "reference", "repeatable", "request", "targets", "checking", "run", "side_by_side", "planning",
 ]  # fmt: skip
 
 DEVICE_ONLY = {"numba", "cupy", "cupyx", "cuda", "llvmlite"}

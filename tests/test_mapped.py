@@ -14,7 +14,6 @@ from evener.algorithms.pagerank import PageRank
 from evener.algorithms.sssp import SSSP
 from evener.device import mapped
 from evener.engine import devices as devices_module
-from evener.engine import run as run_module
 from evener.engine.codegen.stages import NotLoweredError
 from evener.engine.devices import Device
 from evener.engine.job import set_up
@@ -26,10 +25,11 @@ from evener.engine.memory.gpu import BOTH, BY_DEGREE, LAUNCH, MAPPED
 from evener.engine.planning import auto
 from evener.engine.planning.calibrate import EDGES_MAPPED, Calibration
 from evener.engine.planning.planner import as_dict, choose, plan
+from evener.engine.request import Request
 from evener.engine.targets import gpu
+from evener.engine.targets.table import run_on, target_of
 from evener.errors import MemoryBudgetError
 from evener.graph.gpu import NEIGHBOURS, STARTS, WEIGHTS, kept
-from evener.operators.policies import policy_of
 from shared_programs import Around
 from test_planner import SEARCH, Given
 
@@ -373,13 +373,14 @@ def test_what_both_together_cannot_do_is_left_to_the_gpu(kron, asked, monkeypatc
     monkeypatch.setattr("evener.engine.targets.hybrid.run_hybrid", refuse)
     monkeypatch.setattr(gpu, "execute", lambda job, *rest: given.append(rest) or ["It ran."])
     job = job_of(BFS, kron, source=0)
-    arguments = (job, [Device("cpu", 1), Device("cuda")], "high", "auto")
-    options = {"limits": [None, 99], "policy": policy_of("refined"), "asked": asked}
+    devices = (Device("cpu", 1), Device("cuda"))
+    request = Request(devices, asked=asked, partition="high", limits=(None, 99))
+    target = target_of(devices)
     if asked:
         with pytest.raises(NotLoweredError):
-            run_module._execute(*arguments, **options)
+            run_on(target, job, request)
         return
-    told = run_module._execute(*arguments, **options)
+    told = run_on(target, job, request)
     assert told == ["BFS has something. So it ran on the GPU alone.", "It ran."]
     assert given == [(0, "auto", "auto", False, 99)]
     assert job.stats["device"] == "cuda"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from evener.device import num_cores, num_threads
@@ -23,7 +24,7 @@ class Device(NamedTuple):
         return self.kind if self.number is None else f"{self.kind}:{self.number}"
 
 
-def cores_of(devices: list[Device]) -> list[int]:
+def cores_of(devices: Sequence[Device]) -> list[int]:
     """Threads of each CPU in a set: those without a number share the cores that are left.
 
     Examples
@@ -36,6 +37,12 @@ def cores_of(devices: list[Device]) -> list[int]:
     others = sum(one.number is None for one in devices)
     share = max(1, (num_threads() - named) // max(1, others))
     return [one.number or share for one in devices]
+
+
+def threads_of(devices: Sequence[Device]) -> list[int]:
+    """Threads of each device of a set; 0 for those that are no CPU."""
+    given = iter(cores_of([one for one in devices if one.kind == "cpu"]))
+    return [next(given) if one.kind == "cpu" else 0 for one in devices]
 
 
 def choose_devices(given: str) -> tuple[list[Device], str]:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from evener import progress
-from evener.device import crew, interrupts, require_memory
+from evener.device import crew, interrupts, num_threads, require_memory
 from evener.device.compile import Compiled, kind_of
 from evener.device.states import Identity
 from evener.device.sync import new_sync
@@ -43,6 +43,7 @@ from evener.engine.memory.growing import (
     rooms_of,
     waiting_rooms,
 )
+from evener.engine.request import Request
 from evener.engine.results.trace import MOST_ROWS
 from evener.errors import DeviceError
 from evener.graph.csr import Graph
@@ -52,6 +53,13 @@ from evener.operators.vertices import partial_words
 from evener.programs.fields import neutral
 from evener.programs.program import memory_of
 from evener.programs.stages import Backwards, Gather, Repeat, walk
+
+
+def run(job: Job, request: Request) -> list[str]:
+    """Run a job; returns what there is to say about it."""
+    threads = request.devices[0].number or num_threads()
+    execute(job, threads, request.direction)
+    return [f"Threads: {threads}. Direction: {request.direction}."]
 
 
 def execute(job: Job, threads: int, direction: str = "auto") -> None:

@@ -34,6 +34,7 @@ from evener.engine.job import Job, field_dtype
 from evener.engine.memory import edges as placement
 from evener.engine.memory import gpu as memory
 from evener.engine.records import entry_bytes
+from evener.engine.request import Request
 from evener.engine.results.trace import MOST_ROWS
 from evener.errors import DeviceError, MemoryBudgetError
 from evener.graph.csr import Graph
@@ -111,6 +112,14 @@ class _Launch(NamedTuple):
     room: int  # for recorded vertices
     record: tuple[device.Span, ...]
     nbytes: int  # of all that the kernel works on
+
+
+def run(job: Job, request: Request) -> list[str]:
+    """Run a job; returns what there is to say about it."""
+    return execute(
+        job, request.devices[0].number or 0, request.direction, request.schedule,
+        request.device_arrays, request.limits[0],
+    )  # fmt: skip
 
 
 def execute(

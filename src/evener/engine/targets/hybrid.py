@@ -23,7 +23,7 @@ from evener.device.fetch import fetched
 from evener.engine.codegen.resume import MORE_ROOM
 from evener.engine.codegen.stages import pulls
 from evener.engine.deferred import new_array
-from evener.engine.devices import require_together
+from evener.engine.devices import require_together, threads_of
 from evener.engine.job import Job
 from evener.engine.memory.estimate import estimate_memory, require_parts
 from evener.engine.memory.hub import HubMemory, new_hub
@@ -31,6 +31,7 @@ from evener.engine.partition.divide import Parts, divide_by, put_back
 from evener.engine.partition.partitioners import partition as assign
 from evener.engine.partition.stats import measure_partition
 from evener.engine.records import RecordIsFull, out_of_room
+from evener.engine.request import Request
 from evener.engine.results.trace import share_of
 from evener.engine.targets import gpu
 from evener.engine.targets.parts_cpu import _Run, grown_apart, lists_of, name_of
@@ -66,6 +67,15 @@ def machines_of(ordinals: Sequence[int | None]) -> list[int]:
 
 
 @one_at_a_time
+def run(job: Job, request: Request) -> list[str]:
+    """Run a job; returns what there is to say about it."""
+    cards = [None if one.kind == "cpu" else one.number or 0 for one in request.devices]
+    return run_hybrid(
+        job, threads_of(request.devices), cards, request.partition, request.direction,
+        request.schedule, request.policy, request.limits,
+    )  # fmt: skip
+
+
 def run_hybrid(
     job: Job,
     threads: list[int],

@@ -31,7 +31,7 @@ from evener.engine.codegen.rewrite import far_is_global
 from evener.engine.codegen.stages import pulls
 from evener.engine.codegen.worker import worker_of
 from evener.engine.deferred import LazyArray, new_array
-from evener.engine.devices import require_together
+from evener.engine.devices import cores_of, require_together
 from evener.engine.job import Job, field_dtype
 from evener.engine.memory.estimate import require_parts
 from evener.engine.memory.growing import (
@@ -50,6 +50,7 @@ from evener.engine.memory.hub import HubMemory, no_hub
 from evener.engine.partition.divide import Part, Parts, divide, divide_by, fill, picked, put_back
 from evener.engine.partition.partitioners import partition as assign
 from evener.engine.records import RecordIsFull
+from evener.engine.request import Request
 from evener.engine.results.trace import MOST_ROWS, row_of_parts
 from evener.errors import DeviceError
 from evener.operators import exchange, machines
@@ -63,6 +64,17 @@ from evener.programs.stages import Backwards, Edges, Gather, walk
 
 _KEPT = 4  # kernels whose arrays are kept with the parts
 fault: tuple[int, int] | None = None  # tests have a part fail at a superstep
+
+
+def run(job: Job, request: Request) -> list[str]:
+    """Run a job; returns what there is to say about it."""
+    before = seconds_compiling()
+    reasons = run_parts(
+        job, cores_of(request.devices), request.partition, request.direction, request.policy,
+        request.limits,
+    )  # fmt: skip
+    job.stats["compile_seconds"] = seconds_compiling() - before
+    return reasons
 
 
 def run_parts(

@@ -32,6 +32,7 @@ from evener.engine.memory.parts_gpu import (
 from evener.engine.partition.divide import Parts, divide, divide_by
 from evener.engine.partition.partitioners import partition as assign
 from evener.engine.records import entry_bytes
+from evener.engine.request import Request
 from evener.engine.results.trace import MOST_ROWS, row_of_parts
 from evener.engine.targets import gpu
 from evener.engine.targets.parts_cpu import lists_of, name_of
@@ -75,6 +76,17 @@ def require_few_parts(ordinals: Sequence[int | None]) -> None:
 
 
 @one_at_a_time
+def run(job: Job, request: Request) -> list[str]:
+    """Run a job; returns what there is to say about it."""
+    from evener.engine.targets import hybrid  # which needs what is here
+
+    ordinals = [one.number or 0 for one in request.devices]
+    given = (request.partition, request.direction, request.schedule, request.policy, request.limits)
+    if max(hybrid.machines_of(ordinals)) > 0:
+        return hybrid.run_hybrid(job, [0] * len(ordinals), ordinals, *given)
+    return run_gpu_parts(job, ordinals, *given, request.device_arrays)
+
+
 def run_gpu_parts(
     job: Job,
     ordinals: Sequence[int],

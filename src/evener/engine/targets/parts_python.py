@@ -1,0 +1,17 @@
+"""Sets with interpreters: the reference of a run over parts, some of which may be compiled."""
+
+from __future__ import annotations
+
+from evener.engine.devices import threads_of
+from evener.engine.job import Job
+from evener.engine.reference.parts import run_partitioned
+from evener.engine.request import Request
+
+
+def run(job: Job, request: Request) -> list[str]:
+    """Run a job; returns what there is to say about it."""
+    threads = threads_of(request.devices)
+    return run_partitioned(
+        job, len(threads), request.partition, request.direction, None, request.limits, threads,
+        request.policy,
+    )  # fmt: skip

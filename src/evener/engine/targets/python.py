@@ -1,0 +1,14 @@
+"""The device ``python``: programs as plain Python, one call of a functor after the other."""
+
+from __future__ import annotations
+
+from evener.engine.job import Job
+from evener.engine.reference.loop import interpret
+from evener.engine.request import Request
+
+
+def run(job: Job, request: Request) -> list[str]:
+    """Run a job; returns what there is to say about it."""
+    interpret(job, request.direction)
+    pulled = "pulled" if request.direction == "pull" else "pushed"
+    return [f"Direction: {request.direction}; the interpreter {pulled}."]

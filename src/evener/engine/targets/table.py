@@ -1,0 +1,86 @@
+"""Which target runs a program on which devices, and which one takes over from it.
+
+A target is a module with ``run(job, request)``, which returns what there is to say about the run.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from evener.device.compile import compiling
+from evener.engine.codegen.stages import NotLoweredError
+from evener.engine.devices import Device
+from evener.engine.job import Job
+from evener.engine.request import Request
+from evener.errors import MemoryBudgetError
+
+_ALONE = {"python": "python", "cpu": "cpu", "cuda": "gpu"}
+_SETS = {
+    frozenset({"cpu"}): "parts_cpu",
+    frozenset({"cuda"}): "parts_gpu",
+    frozenset({"cpu", "cuda"}): "hybrid",
+}
+
+
+class Target(NamedTuple):
+    """A module that runs jobs."""
+
+    name: str
+    module: Any
+
+    @property
+    def repeats_start(self) -> bool:
+        """Whether it does what `start` wrote down in memory of its own."""
+        return self.name in ("gpu", "parts_cpu", "parts_gpu", "hybrid")
+
+
+def target_of(devices: Sequence[Device]) -> Target:
+    """The target for devices.
+
+    Examples
+    --------
+    >>> from evener.engine.devices import Device
+    >>> from evener.engine.targets.table import target_of
+    >>> target_of([Device("cpu", 1), Device("python")]).name
+    'parts_python'
+    """
+    kinds = frozenset(one.kind for one in devices)
+    name = _ALONE[devices[0].kind] if len(devices) == 1 else _SETS.get(kinds, "parts_python")
+    with compiling():  # to load what compiles is part of a first run too
+        return Target(name, importlib.import_module(f"evener.engine.targets.{name}"))
+
+
+def run_on(target: Target, job: Job, request: Request) -> list[str]:
+    """Run a job on its target, or where that lacks something, and nobody insists, on the next."""
+    try:
+        return target.module.run(job, request)
+    except (NotLoweredError, MemoryBudgetError) as error:
+        too_large = isinstance(error, MemoryBudgetError)
+        if request.asked or (too_large and target.name != "hybrid"):
+            raise
+        then, said = _NEXT[target.name](job, request)
+        job.stats["device"] = str(then.devices[0])
+        return [f"{error} {said}", *run_on(target_of(then.devices), job, then)]
+
+
+def _to_the_gpu(job: Job, request: Request) -> tuple[Request, str]:
+    p = [one.kind for one in request.devices].index("cuda")
+    job.stats.pop("threads", None)
+    then = request.on(request.devices[p], partition="auto", limits=(request.limits[p],))
+    return then, "So it ran on the GPU alone."
+
+
+def _to_the_cpu(job: Job, request: Request) -> tuple[Request, str]:
+    job.fields = {name: np.array(field) for name, field in job.fields.items()}
+    return request.on(Device("cpu"), schedule="auto"), "So it ran on the CPU."
+
+
+def _to_the_interpreter(_: Job, request: Request) -> tuple[Request, str]:
+    return request.on(Device("python")), "So it did."
+
+
+_NEXT = {"hybrid": _to_the_gpu, "gpu": _to_the_cpu, "cpu": _to_the_interpreter}
