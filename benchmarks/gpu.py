@@ -40,7 +40,7 @@ from evener.device import cuda as device
 from evener.device import format_bytes
 from evener.device.probe import list_devices
 from evener.engine.targets.gpu import TWICE, TWICE_BESIDES
-from evener.operators.schedules.common import PIECE_WORDS, room_for_pieces
+from evener.operators.gpu.schedules.common import PIECE_WORDS, room_for_pieces
 from gpu_schedules import measure_schedules
 
 # Milliseconds to reach, and those of the best peer measured on an H200.

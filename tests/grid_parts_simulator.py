@@ -18,7 +18,7 @@ from evener.engine.targets import gpu
 from evener.engine.targets import parts_cpu as native_parts
 from evener.engine.targets import parts_gpu as gpu_parts
 from evener.engine.targets import parts_gpu_plan as gpu_parts_plan
-from evener.operators.policies import policy_of
+from evener.operators.shared.policies import policy_of
 from grid_simulator import PATIENCE, THREADS, Block, Meeting, Translator, here
 
 ALLS = gpu_parts.LINKS + 1  # the fields of all parts, among the arguments of a kernel

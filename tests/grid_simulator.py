@@ -21,8 +21,8 @@ from evener.engine.codegen.resume import MORE_ROOM
 from evener.engine.job import set_up
 from evener.engine.memory.gpu import HostMemory, fill_fields, in_users_order
 from evener.engine.targets import gpu
-from evener.operators.grid import vertices
-from evener.operators.grid.record import STATUS
+from evener.operators.gpu import vertices
+from evener.operators.gpu.record import STATUS
 
 # Instructions that do nothing here, or are those of one machine that sees all memory at once.
 UNCOVERED = {

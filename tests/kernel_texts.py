@@ -21,7 +21,7 @@ from evener.engine.codegen.parts_gpu import lower_grid_parts
 from evener.engine.codegen.stages import Kernel
 from evener.engine.job import Job, set_up
 from evener.errors import EvenerError
-from evener.operators.policies import policy_of
+from evener.operators.shared.policies import policy_of
 from evener.programs import Program
 from shared_programs import parameters_for, programs
 from test_cuda_compile import CASES, MORE_STAGES, STAGES, WHOLE

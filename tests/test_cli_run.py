@@ -23,9 +23,9 @@ from evener.engine.partition.partitioners import PARTITIONERS
 from evener.engine.request import DIRECTIONS
 from evener.engine.results.result import Result
 from evener.graph.files import load
-from evener.operators import policies
-from evener.operators.schedules import SCHEDULES
-from evener.operators.schedules.virtual_warp import WIDTHS
+from evener.operators.gpu.schedules import SCHEDULES
+from evener.operators.gpu.schedules.virtual_warp import WIDTHS
+from evener.operators.shared import policies
 from test_cli import assert_one_error
 from test_progress import run_on_terminal
 

@@ -38,8 +38,8 @@ from evener.engine.job import field_dtype, set_up
 from evener.engine.partition.partitioners import partition
 from evener.engine.targets import gpu
 from evener.engine.targets import parts_gpu as gpu_parts
-from evener.operators.policies import policy_of
-from evener.operators.schedules import SCHEDULES
+from evener.operators.gpu.schedules import SCHEDULES
+from evener.operators.shared.policies import policy_of
 from evener.programs import Program
 from evener.programs.checked import checked
 from shared_programs import Around, Functions, Spread, parameters_for, programs

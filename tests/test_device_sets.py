@@ -21,7 +21,7 @@ from evener.algorithms.pagerank import DanglingPageRank
 from evener.device.team import most_threads
 from evener.engine.partition.partitioners import PARTITIONERS
 from evener.errors import DeviceError, MemoryBudgetError, ProgramError
-from evener.operators.policies import EVERY, NAMES
+from evener.operators.shared.policies import EVERY, NAMES
 from evener.programs.fields import HIDDEN
 from graphs import DEGENERATE, graphs
 from shared_programs import Around, Echoes, Neighbours, Outwards, Spread, parameters_for, programs

@@ -14,8 +14,8 @@ from evener.device import atomic, warp
 from evener.engine.job import set_up
 from evener.engine.reference.loop import interpret
 from evener.engine.targets import gpu
-from evener.operators.grid.advance import SLACK
-from evener.operators.schedules import SCHEDULES
+from evener.operators.gpu.advance import SLACK
+from evener.operators.gpu.schedules import SCHEDULES
 from evener.programs import Field, Program, Vertex, functor
 from evener.programs.stages import advance, backwards, filter, nearest, repeat
 from grid_simulator import THREADS, UNCOVERED, Block, simulate

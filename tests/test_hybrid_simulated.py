@@ -22,9 +22,9 @@ from evener.engine.job import set_up
 from evener.engine.records import RecordIsFull
 from evener.engine.reference.loop import interpret
 from evener.engine.targets import parts_gpu as gpu_parts
-from evener.operators.grid import machines
-from evener.operators.grid.record import NEEDED
-from evener.operators.policies import policy_of
+from evener.operators.gpu import machines
+from evener.operators.gpu.record import NEEDED
+from evener.operators.shared.policies import policy_of
 from evener.programs.stages import advance, compute, filter, repeat
 from grid_parts_simulator import Simulation, simulate_hybrid
 from shared_programs import Around, Echoes, Repeats, parameters_for

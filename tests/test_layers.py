@@ -151,6 +151,15 @@ def test_imports_between_rooms_of_the_engine_point_down(path, tree):
             assert ENGINE.index(other) <= ENGINE.index(room), f"{path}:{found.line}: {found.module}"
 
 
+def test_operators_of_one_device_know_no_other(path, tree):
+    first, room, *_ = (*path.relative_to(PACKAGE).parts, "", "")
+    others = {"cpu": ("gpu",), "gpu": ("cpu",), "shared": ("cpu", "gpu")}
+    if first == "operators":
+        for found in imports(tree):
+            other = found.module.removeprefix("evener.operators.").partition(".")[0]
+            assert other not in others.get(room, ()), f"{path}:{found.line}: {found.module}"
+
+
 def test_devices_are_named_in_the_device_layer_only(path, tree):
     if layer_of(path) != "device":
         assert list(forbidden_names(tree)) == []

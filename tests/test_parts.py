@@ -21,7 +21,7 @@ from evener.engine.reference.parts import run_partitioned
 from evener.engine.targets import parts_cpu as native_parts
 from evener.engine.targets.parts_cpu import execute_parts
 from evener.errors import DeviceError
-from evener.operators.policies import EVERY, policy_of
+from evener.operators.shared.policies import EVERY, policy_of
 from graphs import DEGENERATE
 from shared_programs import module
 from test_interpret import (

@@ -110,7 +110,7 @@ def test_what_parts_of_a_gpu_may_record():
     from evener.engine.partition.divide import divide
     from evener.engine.targets.parts_gpu import most_recorded_on
     from evener.engine.targets.parts_gpu_plan import make_plan
-    from evener.operators.policies import policy_of
+    from evener.operators.shared.policies import policy_of
 
     job = set_up(Repeats, GRAPH, {"times": 1})
     plan = make_plan(job, "auto", "auto", policy_of("refined"))

@@ -14,7 +14,7 @@ from scipy.sparse import csgraph, csr_array
 import evener as ev
 import references
 from evener.engine.partition.partitioners import PARTITIONERS
-from evener.operators.policies import NAMES
+from evener.operators.shared.policies import NAMES
 from graphs import DEGENERATE
 from test_algorithms import DIRECTIONS, verify
 

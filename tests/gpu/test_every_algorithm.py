@@ -5,7 +5,7 @@ import pytest
 from cases import ALGORITHMS, DIRECTED, assert_same, expected, graphs, random_graph, run, suits
 
 import evener as ev
-from evener.operators.schedules import SCHEDULES
+from evener.operators.gpu.schedules import SCHEDULES
 
 NAMED = [name for name in SCHEDULES if ":" not in name and name != "dynamic"]
 

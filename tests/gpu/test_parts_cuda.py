@@ -15,7 +15,7 @@ from cases import ALGORITHMS, LOOPS, random_graph, star_and_more, weighted
 import evener as ev
 from evener.engine.targets.parts_gpu import Card
 from evener.errors import DeviceError, MemoryBudgetError
-from evener.operators.policies import NAMES
+from evener.operators.shared.policies import NAMES
 from graphs import DEGENERATE
 from shared_programs import Around, Echoes, parameters_for, programs
 from test_device_sets import SPLIT, Half, compare, parameters_of
@@ -353,8 +353,8 @@ def test_several_cards_tell(apart):
 @pytest.mark.parametrize("patience", [-1, 0, 1 << 40], ids=["never", "at once", "once all came"])
 def test_running_ahead(patience, monkeypatch):
     """Whoever waits for another machine pushes from its own frontier meanwhile."""
-    monkeypatch.setattr("evener.operators.machines.PATIENCE", patience)
-    monkeypatch.setattr("evener.operators.grid.machines.PATIENCE", patience)
+    monkeypatch.setattr("evener.operators.cpu.machines.PATIENCE", patience)
+    monkeypatch.setattr("evener.operators.gpu.machines.PATIENCE", patience)
     for seed in range(20):
         graph = random_graph(seed) if seed % 2 else ev.generate.rmat(
             12, 12, weights=(1, 60), seed=seed

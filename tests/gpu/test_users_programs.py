@@ -12,7 +12,7 @@ from evener.engine import records as preallocate
 from evener.engine.run import run
 from evener.engine.targets import gpu
 from evener.errors import MemoryBudgetError
-from evener.operators.schedules import SCHEDULES
+from evener.operators.gpu.schedules import SCHEDULES
 from evener.programs.fields import HIDDEN
 from shared_programs import (
     NAMES,

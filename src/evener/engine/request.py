@@ -12,7 +12,7 @@ from evener.engine.records import AS_NEEDED, Preallocation, parse_preallocate
 from evener.engine.repeatable import threads_allowed
 from evener.errors import EvenerError
 from evener.graph.csr import Graph
-from evener.operators.policies import Policy, policy_of
+from evener.operators.shared.policies import Policy, policy_of
 from evener.programs.program import Program
 
 DIRECTIONS = ("auto", "push", "pull")

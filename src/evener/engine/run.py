@@ -60,12 +60,12 @@ def run(
     exchange
         How parts tell each other of changes: ``"refined"``, only what changed;
         ``"maximal_subset"``, all vertices at the boundary; ``"all"``, whole arrays; or an object
-        with two methods (`evener.operators.policies`).
+        with two methods (`evener.operators.shared.policies`).
     direction
         ``"push"`` along out-edges, ``"pull"`` along in-edges, or ``"auto"``.
     schedule
         How a GPU divides edges among its threads: ``"auto"`` or the name of one of
-        `evener.operators.schedules`.
+        `evener.operators.gpu.schedules`.
     device_arrays
         Whether the results of a GPU stay there, as CuPy arrays.
     memory_limit

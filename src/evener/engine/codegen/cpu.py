@@ -15,7 +15,7 @@ from typing import Any
 
 from evener.device import crew, sync
 from evener.engine.codegen.stages import Kernel, _Writer
-from evener.operators import frontier, nearest
+from evener.operators.cpu import frontier, nearest
 from evener.programs.stages import Advance, Repeat
 
 # What an operator has to do, in arcs or as many small pieces of work: by it the leader decides how

@@ -17,15 +17,16 @@ from evener.engine.codegen.merges import Texts, made
 from evener.engine.codegen.rewrite import globalized
 from evener.engine.codegen.stages import MODES, Kernel, _Writer
 from evener.engine.job import Job
-from evener.operators import frontier as frontier_module
-from evener.operators import hub as hub_module
+from evener.operators.shared import frontier as frontier_module
+from evener.operators.shared import hub as hub_module
+from evener.operators.shared import world as world_module
 from evener.programs.stages import Advance, Edges, Gather, Reduce, Repeat, Stage
 
 PLACE = (
     "part", "parts", "threads", "first", "num_vertices", "num_arcs", "policy", "machine",
     "machines", "total", "patience",
 )  # fmt: skip
-# Arrays of `evener.operators.hub.Hub`, and what a device has of its own for it.
+# Arrays of `evener.operators.shared.hub.Hub`, and what a device has of its own for it.
 HUB = (
     "machine_of", "ghosts", "shaken", "sizes", "flags", "words", "far_sizes", "box", "marks", "bits"
 )  # fmt: skip
@@ -35,6 +36,7 @@ EXTRA = (
 )  # fmt: skip
 
 
+_WORLD = ("agree", "sum_of", "why_stop")
 _CARRY = (
     "carry_owned", "clear_far", "carry_members", "carry_ghosts", "carry_box", "carry_copies",
     "pack_box", "unpack_box",
@@ -70,6 +72,8 @@ class Exchanges(_Writer):
         self.kernel.shadowed, self.kernel.united, self.kernel.carried = [], [], []
         self.names["Hub"] = hub_module.Hub
         self.names.update({name: getattr(hub_module, name) for name in _CARRY})
+        self.names.update({name: getattr(world_module, name) for name in _WORLD})
+        self.names["APART"] = hub_module.APART
         self.needs = Needs(self.d)
         self.dtypes = {name: array.dtype for name, array in job.fields.items()}
         self.functions: dict[str, str] = {}  # names by text

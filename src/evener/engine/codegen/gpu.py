@@ -21,7 +21,7 @@ from evener.engine.codegen.stages import (
     _Writer,
 )
 from evener.engine.job import Job, field_dtype
-from evener.operators.grid import (
+from evener.operators.gpu import (
     advance,
     buckets,
     edge_frontier,
@@ -31,8 +31,8 @@ from evener.operators.grid import (
     record,
     vertices,
 )
-from evener.operators.schedules import SCHEDULES
-from evener.operators.schedules.dynamic import totals_by_functor
+from evener.operators.gpu.schedules import SCHEDULES
+from evener.operators.gpu.schedules.dynamic import totals_by_functor
 from evener.programs.fields import neutral
 from evener.programs.stages import (
     Advance,

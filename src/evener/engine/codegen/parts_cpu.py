@@ -16,14 +16,12 @@ from evener.engine.codegen.rewrite import far_is_global, globalized
 from evener.engine.codegen.run_ahead import TALK, RunsAhead
 from evener.engine.codegen.stages import _PROLOGUE, SIGNATURE, without_atomics
 from evener.engine.job import Job
-from evener.operators import advance_apart, buckets, exchange, machines, nearest_apart
-from evener.operators.hub import APART
+from evener.operators.cpu import advance_apart, buckets, exchange, machines, nearest_apart
 from evener.programs.stages import Advance, Gather, Reduce, Repeat, Stage
 
 _EXCHANGE = (
-    "World", "meet", "census", "census_of_arcs", "why_stop", "ask_stop", "least", "agree",
-    "broadcast", "mark_members", "spread", "collect", "deliver", "unite", "watch_shared",
-    "remember_apart",
+    "World", "meet", "census", "census_of_arcs", "ask_stop", "least", "broadcast", "mark_members",
+    "spread", "collect", "deliver", "unite", "watch_shared", "remember_apart",
     "remember_edges_apart", "note_links",
 )  # fmt: skip
 _ADVANCE = ("arcs_of", "goes_pull_apart", "push_apart", "pull_apart", "targets_apart")
@@ -40,8 +38,9 @@ def lower_parts(
 ) -> PartsKernel:  # fmt: skip
     """Write the kernel; ``fault`` has a part give up at a superstep, for tests.
 
-    ``measure`` tells the bytes of a message, see `evener.operators.policies`. With a ``hub`` there
-    are parts on other machines too. ``single`` parts have one thread each, which needs no atomics.
+    ``measure`` tells the bytes of a message, see `evener.operators.shared.policies`. With a ``hub``
+    there are parts on other machines too. ``single`` parts have one thread each, which needs no
+    atomics.
     """
     writer = _PartsWriter(job, direction, state, measure, fault, hub, single)
     writer.write()
@@ -72,7 +71,7 @@ class _PartsWriter(RunsAhead):
             hub_set_boxed=machines.set_box_size,
         )  # fmt: skip
         self.names.update({name: getattr(machines, name) for name in TALK})
-        self.names.update(push_more=advance_apart.push_more, APART=APART, sum_of=exchange.sum_of)
+        self.names.update(push_more=advance_apart.push_more)
         self.names["nearest_apart"] = nearest_apart.nearest_apart
         self.names.update(nearest_waiting=buckets.nearest_waiting, take=buckets.take)
 

@@ -14,14 +14,14 @@ from evener.engine.codegen.resume import MORE_ROOM
 from evener.engine.codegen.run_ahead import TALK, RunsAhead
 from evener.engine.codegen.stages import NotLoweredError
 from evener.engine.job import Job
-from evener.operators.grid import apart, buckets, exchange, frontier, machines, nearest_apart, world
-from evener.operators.grid import hub as hub_module
-from evener.operators.hub import APART
+from evener.operators.gpu import advance_apart as apart
+from evener.operators.gpu import buckets, exchange, frontier, machines, nearest_apart, world
+from evener.operators.gpu import hub as hub_module
+from evener.operators.shared.world import FULL
 from evener.programs.stages import Advance, Gather, Repeat, Stage, walk
 
 _WORLD = (
-    "World", "share_of", "meet", "census", "census_of_arcs", "why_stop", "ask_stop", "least",
-    "agree", "note_links", "FULL",
+    "World", "share_of", "meet", "census", "census_of_arcs", "ask_stop", "least", "note_links",
 )  # fmt: skip
 _EXCHANGE = (
     "broadcast", "mark_members", "spread", "collect", "deliver", "unite", "next_stamp",
@@ -68,7 +68,7 @@ class _GridPartsWriter(RunsAhead, _GridWriter):
         self.names.update({name: getattr(exchange, name) for name in _EXCHANGE})
         self.names.update({name: getattr(apart, name) for name in _ADVANCE})
         self.names.update({name: getattr(machines, name) for name in TALK})
-        self.names.update(APART=APART, sum_of=world.sum_of, empty_now=frontier.empty_now)
+        self.names.update(empty_now=frontier.empty_now, FULL=FULL)
         self.names["nearest_apart"] = nearest_apart.nearest_apart
         self.names.update(nearest_waiting=buckets.nearest_waiting, take_bucket=buckets.take_bucket)
         self.names["block"] = warp.block

@@ -12,10 +12,10 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from evener.engine.codegen.loops import Loops
-from evener.operators.grid.frontier import INFO_WORDS, TURNS
+from evener.operators.gpu.frontier import INFO_WORDS, TURNS
 from evener.programs.stages import Backwards, Repeat, Stage, walk
 
-MORE_ROOM = 1  # how a kernel ends that did not finish; see `evener.operators.grid.record.end`
+MORE_ROOM = 1  # how a kernel ends that did not finish; see `evener.operators.gpu.record.end`
 SAVED_WORDS = 256  # room for all that a kernel writes down
 
 _NUMBERS = ("row", "recorded", "made", "remade", "stamp", "left", "before", "fused", "members")

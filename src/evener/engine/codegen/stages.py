@@ -22,14 +22,15 @@ from evener.engine.codegen.functors import place_of
 from evener.engine.codegen.loops import Loops
 from evener.engine.job import Job, field_dtype
 from evener.errors import DeviceError
-from evener.operators import advance as advance_module
-from evener.operators import buckets as buckets_module
-from evener.operators import edge_frontier as edge_module
-from evener.operators import frontier as frontier_module
-from evener.operators import gather as gather_module
-from evener.operators import nearest as nearest_module
-from evener.operators import record as record_module
-from evener.operators import vertices as vertices_module
+from evener.operators.cpu import advance as advance_module
+from evener.operators.cpu import buckets as buckets_module
+from evener.operators.cpu import edge_frontier as edge_module
+from evener.operators.cpu import frontier as frontier_module
+from evener.operators.cpu import gather as gather_module
+from evener.operators.cpu import nearest as nearest_module
+from evener.operators.cpu import record as record_module
+from evener.operators.cpu import vertices as vertices_module
+from evener.operators.shared import frontier as shared
 from evener.programs.fields import neutral
 from evener.programs.program import Declaration
 from evener.programs.stages import (
@@ -45,7 +46,7 @@ from evener.programs.stages import (
     walk,
 )
 
-MODES = {"push": frontier_module.PUSH, "pull": frontier_module.PULL, "auto": frontier_module.AUTO}
+MODES = {"push": shared.PUSH, "pull": shared.PULL, "auto": shared.AUTO}
 SIDES = {"in": ("into", "weight_in"), "out": ("out", "weight_out"), "both": ("both", "weight_both")}
 IDEMPOTENT = ("min", "max", "any")
 
@@ -117,8 +118,8 @@ class _Writer(Loops):
         self.names: dict[str, Any] = {
             "np": np, "State": state, "barrier": barrier, "STOP": STOP, "cycles": cycles,
             "show": show,
-            "always": advance_module.always,
-            "Team": frontier_module.Team, "Frontier": frontier_module.Frontier,
+            "always": shared.always,
+            "Team": frontier_module.Team, "Frontier": shared.Frontier,
             "Adjacency": frontier_module.Adjacency,
             "advance": advance_module.advance, "fill_all": advance_module.fill_all,
             "Pool": nearest_module.Pool,
@@ -317,7 +318,7 @@ class _Writer(Loops):
         where = "always" if stage.where is None else f"f_{stage.where}"
         mode = MODES[self.direction]
         if self.direction == "auto" and stage.where is None:
-            mode = frontier_module.PUSH
+            mode = shared.PUSH
         source = self.source(stage)
         self.put(f"s = {self.state('weight_out')}")
         self.put(f"t = {self.state('weight_in')}")

@@ -11,9 +11,9 @@ import numpy as np
 from evener.device import available_memory, format_bytes
 from evener.engine.records import out_of_room
 from evener.errors import MemoryBudgetError
-from evener.operators import nearest
-from evener.operators.buckets import NOT_WAITING
-from evener.operators.frontier import BUFFER, INFO_WORDS, NUMBER
+from evener.operators.cpu import nearest
+from evener.operators.cpu.frontier import BUFFER, INFO_WORDS, NUMBER
+from evener.operators.shared.buckets import NOT_WAITING
 from evener.programs.stages import Advance, Backwards, Repeat, walk
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def room(length: int, dtype: np.dtype) -> np.ndarray:
 def record_rooms(
     ids: np.dtype, replays: bool, has_edges: bool, length: int, *, fixed: bool = False
 ) -> Arrays:
-    """A record of so many entries at most; see `evener.operators.record`.
+    """A record of so many entries at most; see `evener.operators.cpu.record`.
 
     A ``fixed`` one has all its memory from the beginning.
     """

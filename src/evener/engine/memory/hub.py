@@ -10,11 +10,11 @@ import numpy as np
 from evener.engine.codegen.exchange import PartsKernel
 from evener.engine.job import Job, field_dtype
 from evener.engine.partition.divide import Parts
-from evener.operators.hub import APART, FLAG_WORDS
+from evener.operators.shared.hub import APART, FLAG_WORDS
 
 
 class HubMemory(NamedTuple):
-    """The arrays of the hub, and which machine has which part; see `evener.operators.hub`."""
+    """The arrays of the hub, and which machine has which part; see `operators.shared.hub`."""
 
     machine_of: np.ndarray
     flags: np.ndarray

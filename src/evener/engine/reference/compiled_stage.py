@@ -39,8 +39,9 @@ from evener.engine.memory.growing import edge_rooms
 from evener.engine.reference.exchange import Holding, Local
 from evener.engine.reference.stages import Adjacency, Frontier, Outcome, Part
 from evener.errors import DeviceError
-from evener.operators.frontier import BITS, BUFFER, FORM, INFO_WORDS, SIZE
-from evener.operators.vertices import partial_words
+from evener.operators.cpu.frontier import BUFFER, FORM, INFO_WORDS, SIZE
+from evener.operators.cpu.vertices import partial_words
+from evener.operators.shared.frontier import BITS
 from evener.programs.fields import neutral
 from evener.programs.stages import Advance, Compute, Edges, Filter, Gather, Reduce, Repeat, Stage
 

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from evener.engine.codegen.exchange_plan import Plan
-from evener.operators.policies import Refined, require_form, size_of
+from evener.operators.shared.policies import Refined, require_form, size_of
 from evener.programs.fields import neutral
 from evener.programs.program import Declaration
 

@@ -32,7 +32,7 @@ from evener.engine.reference.numbers import widened, widened_all
 from evener.engine.reference.stages import Adjacency, Outcome, Part, State
 from evener.engine.results.trace import bytes_of
 from evener.graph.csr import Graph
-from evener.operators.policies import Policy, policy_of
+from evener.operators.shared.policies import Policy, policy_of
 from evener.programs.stages import Advance, Gather, Stage, walk
 
 

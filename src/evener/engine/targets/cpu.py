@@ -47,9 +47,10 @@ from evener.engine.request import Request
 from evener.engine.results.trace import MOST_ROWS
 from evener.errors import DeviceError
 from evener.graph.csr import Graph
-from evener.operators.frontier import ALL, BUFFER, EDGES, FORM, INFO_WORDS, NUMBER, SIZE
-from evener.operators.gather import num_chunks
-from evener.operators.vertices import partial_words
+from evener.operators.cpu.frontier import BUFFER, EDGES, FORM, INFO_WORDS, NUMBER, SIZE
+from evener.operators.cpu.gather import num_chunks
+from evener.operators.cpu.vertices import partial_words
+from evener.operators.shared.frontier import ALL
 from evener.programs.fields import neutral
 from evener.programs.program import memory_of
 from evener.programs.stages import Backwards, Gather, Repeat, walk

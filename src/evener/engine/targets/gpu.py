@@ -38,8 +38,7 @@ from evener.engine.request import Request
 from evener.engine.results.trace import MOST_ROWS
 from evener.errors import DeviceError, MemoryBudgetError
 from evener.graph.csr import Graph
-from evener.operators.frontier import ALL
-from evener.operators.grid.frontier import (
+from evener.operators.gpu.frontier import (
     EDGES,
     FORM,
     INFO_WORDS,
@@ -48,9 +47,9 @@ from evener.operators.grid.frontier import (
     TURNS,
     WORK_WORDS,
 )
-from evener.operators.grid.gather import GATHER_PIECE
-from evener.operators.grid.nearest import SHARED_WORDS
-from evener.operators.grid.record import (
+from evener.operators.gpu.gather import GATHER_PIECE
+from evener.operators.gpu.nearest import SHARED_WORDS
+from evener.operators.gpu.record import (
     FUSED,
     NEEDED,
     RECORDED,
@@ -58,8 +57,9 @@ from evener.operators.grid.record import (
     TRACE_WORDS,
     VISITED,
 )
-from evener.operators.schedules import SCHEDULES, merge_path
-from evener.operators.schedules.common import PIECE, PIECE_WORDS, room_for_pieces
+from evener.operators.gpu.schedules import SCHEDULES, merge_path
+from evener.operators.gpu.schedules.common import PIECE, PIECE_WORDS, room_for_pieces
+from evener.operators.shared.frontier import ALL
 from evener.programs.fields import neutral
 from evener.programs.program import memory_of
 from evener.programs.stages import Advance, Backwards, Edges, Gather, Repeat, walk
@@ -72,7 +72,7 @@ BLOCKS_FOR_ALL, BLOCKS_FOR_FRONTIERS = 2, 1
 MAX_BLOCKS = 1024  # room for the partial results of so many
 MAX_WARPS = MAX_BLOCKS * BLOCK // WARP
 # Room for vertices that are twice in a queue, as a part of all vertices and besides: with less, all
-# would be culled exactly sooner (`evener.operators.grid.advance.limit_of`).
+# would be culled exactly sooner (`evener.operators.gpu.advance.limit_of`).
 TWICE, TWICE_BESIDES = 4, 1 << 19
 
 

@@ -1,6 +1,6 @@
 """Sets of CPUs and GPUs: compiled kernels on all at once, joined by a hub in the host's memory.
 
-All CPU parts are one machine, each GPU with its parts another (`evener.operators.hub`). All run the
+All CPU parts are one machine, each GPU with its parts another (`operators.shared.hub`). All run the
 whole loop; they shake hands where a kernel over parts exchanges or agrees on something, and the
 host does nothing in between but look whether one has failed. Where there are GPUs alone, and all
 can reach the memory of the first, what they tell each other goes there.
@@ -45,7 +45,7 @@ from evener.engine.targets.parts_gpu import (
 )
 from evener.engine.targets.parts_gpu_plan import make_plan
 from evener.graph.gpu import kept
-from evener.operators.policies import Policy
+from evener.operators.shared.policies import Policy
 
 # Shares of the edges that the first CPU may get. A GPU does 20 to 40 times the work of 16 cores
 # (benchmarks/results/parts_cuda.json): more than the first only where its memory asks for it.

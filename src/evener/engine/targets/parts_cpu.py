@@ -53,12 +53,13 @@ from evener.engine.records import RecordIsFull
 from evener.engine.request import Request
 from evener.engine.results.trace import MOST_ROWS, row_of_parts
 from evener.errors import DeviceError
-from evener.operators import exchange, machines
-from evener.operators.frontier import ALL, BUFFER, EDGES, FORM, INFO_WORDS, SIZE
-from evener.operators.gather import num_chunks
-from evener.operators.hub import APART
-from evener.operators.policies import Policy
-from evener.operators.vertices import partial_words
+from evener.operators.cpu import exchange, machines
+from evener.operators.cpu.frontier import BUFFER, EDGES, FORM, INFO_WORDS, SIZE
+from evener.operators.cpu.gather import num_chunks
+from evener.operators.cpu.vertices import partial_words
+from evener.operators.shared.frontier import ALL
+from evener.operators.shared.hub import APART
+from evener.operators.shared.policies import Policy
 from evener.programs.fields import neutral
 from evener.programs.stages import Backwards, Edges, Gather, walk
 

@@ -47,9 +47,9 @@ from evener.engine.targets.parts_gpu_plan import (
     simulated_arguments,
 )
 from evener.errors import DeviceError, MemoryBudgetError
-from evener.operators.grid.record import FUSED, NEEDED, STATUS, TRACE_WORDS, VISITED
-from evener.operators.grid.world import MOST_PARTS, ROW
-from evener.operators.policies import Policy
+from evener.operators.gpu.record import FUSED, NEEDED, STATUS, TRACE_WORDS, VISITED
+from evener.operators.gpu.world import MOST_PARTS, ROW
+from evener.operators.shared.policies import Policy
 
 FEW_ROWS = gpu.FEW_ROWS
 _Run = TypeVar("_Run", bound=Callable[..., Any])

@@ -23,9 +23,8 @@ from evener.engine.partition.divide import Parts
 from evener.engine.results.trace import MOST_ROWS
 from evener.engine.targets import gpu
 from evener.errors import DeviceError
-from evener.operators.frontier import ALL
-from evener.operators.grid import machines
-from evener.operators.grid.frontier import (
+from evener.operators.gpu import machines
+from evener.operators.gpu.frontier import (
     EDGES,
     FORM,
     INFO_WORDS,
@@ -34,13 +33,14 @@ from evener.operators.grid.frontier import (
     TURNS,
     WORK_WORDS,
 )
-from evener.operators.grid.nearest import SHARED_WORDS
-from evener.operators.grid.record import TRACE_WORDS
-from evener.operators.grid.world import BOXED, ROW
-from evener.operators.hub import APART
-from evener.operators.policies import Policy
-from evener.operators.schedules import SCHEDULES, merge_path
-from evener.operators.schedules.common import PIECE, PIECE_WORDS, room_for_pieces
+from evener.operators.gpu.nearest import SHARED_WORDS
+from evener.operators.gpu.record import TRACE_WORDS
+from evener.operators.gpu.schedules import SCHEDULES, merge_path
+from evener.operators.gpu.schedules.common import PIECE, PIECE_WORDS, room_for_pieces
+from evener.operators.gpu.world import BOXED, ROW
+from evener.operators.shared.frontier import ALL
+from evener.operators.shared.hub import APART
+from evener.operators.shared.policies import Policy
 from evener.programs.program import memory_of
 from evener.programs.stages import Backwards, Repeat, walk
 

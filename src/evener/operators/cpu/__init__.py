@@ -1,0 +1,1 @@
+"""The operators for the threads of a CPU: claims of work, barriers, frontiers of bits."""

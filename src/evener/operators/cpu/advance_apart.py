@@ -1,0 +1,146 @@
+"""`advance` on the parts of a graph: ghosts that are emitted wait in a box for their owners."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evener.device import compiled
+from evener.device.sync import barrier, claim
+from evener.operators.cpu.advance import count_arcs, is_new, pull, stretch_of_arcs
+from evener.operators.cpu.frontier import (
+    EDGES,
+    FORM,
+    SIZE,
+    append,
+    empty,
+    flush,
+    grain,
+    look_ahead,
+    member,
+    to_queue,
+)
+from evener.operators.shared.frontier import AUTO, BITS, PULL, QUEUE, TO_PULL, TO_PUSH, Frontier
+
+_U1 = np.uint64(1)
+
+
+@compiled(allocates=False)
+def arcs_of(team, out, current, mode):
+    """The arcs that leave this part's frontier, if it matters."""
+    if mode == AUTO and current.info[FORM] == QUEUE:
+        count_arcs(team, out, current, len(out.indptr) - 1)
+    return current.info[EDGES]
+
+
+@compiled(allocates=False)
+def goes_pull_apart(current, mode, size, arcs, left, before, num_vertices):
+    """As `evener.operators.cpu.advance.goes_pull` with the sizes of all parts together."""
+    if mode != AUTO:
+        return mode == PULL
+    if current.info[FORM] == BITS:
+        return size >= before or size > num_vertices // TO_PUSH
+    return arcs > left // TO_PULL
+
+
+@compiled(allocates=False)
+def push_apart(
+    team, ghost_team, out, f, where, s, current, following, box, marks, stamp, boxes
+):  # fmt: skip
+    """Push from the vertices of this part; returns the calls of the functor by this thread.
+
+    All that is emitted gets the mark of the stage, ghosts too; with ``boxes`` they also go into
+    the box. ``ghost_team`` differs from ``team`` by the buffer.
+    """
+    empty(team, following)
+    empty(team, box)
+    return push_more(
+        team, ghost_team, out, f, where, s, current, following, box, marks, stamp, boxes
+    )  # fmt: skip
+
+
+@compiled(allocates=False)
+def push_more(
+    team, ghost_team, out, f, where, s, current, following, box, marks, stamp, boxes
+):  # fmt: skip
+    """As `push_apart`, to a frontier and a box that may hold others of this stage."""
+    to_queue(team, current)
+    owned = len(out.indptr) - 1
+    size = current.info[SIZE]
+    held, waiting = 0, 0
+    calls = np.int64(0)
+    teams = (team, ghost_team)
+    exact = team.threads > 1  # one alone cannot be overtaken
+    amount = grain(team, size)
+    first = claim(team.sync, amount)
+    if size < team.threads:
+        u, e, stop = stretch_of_arcs(out, current, size, first)
+        while e < stop:
+            calls += np.int64(stop - e)
+            held, waiting = _push_list(
+                teams, out, f, where, s, u, e, stop, following, box, marks, stamp, exact, boxes,
+                owned, held, waiting,
+            )  # fmt: skip
+            u, e, stop = stretch_of_arcs(out, current, size, claim(team.sync, amount))
+    else:
+        while first < size:
+            for i in range(first, min(first + amount, size)):
+                look_ahead(out, current, i, size)
+                u = member(current, i)
+                e = np.uint64(out.indptr[u])
+                stop = np.uint64(out.indptr[np.uint64(u) + _U1])
+                calls += np.int64(stop - e)
+                held, waiting = _push_list(
+                    teams, out, f, where, s, u, e, stop, following, box, marks, stamp, exact, boxes,
+                    owned, held, waiting,
+                )  # fmt: skip
+            first = claim(team.sync, amount)
+    flush(team, held, following)
+    flush(ghost_team, waiting, box)
+    barrier(team.sync, team.threads)
+    return calls
+
+
+@compiled(allocates=False)
+def _push_list(
+    teams, out, f, where, s, u, e, stop, following, box, marks, stamp, exact, boxes, owned, held,
+    waiting,
+):  # fmt: skip
+    """Push along some arcs of one vertex; returns what waits in the two buffers."""
+    while e < stop:
+        v = out.indices[e]
+        if where(v, s) and f(u, v, e, s) and is_new(marks, v, stamp, exact):
+            if v < owned:
+                held = append(teams[0], held, following, v)
+            elif boxes:
+                waiting = append(teams[1], waiting, box, v)
+        e += _U1
+    return held, waiting
+
+
+@compiled(allocates=False)
+def pull_apart(team, into, f, where, t, current, members, following):
+    """Pull to the vertices of this part from the ``members`` that `spread` made."""
+    empty(team, following)
+    seen = Frontier(current.queue, members, current.info)
+    calls = pull(team, into, f, where, t, seen, following)
+    barrier(team.sync, team.threads)
+    return calls
+
+
+@compiled(allocates=False)
+def targets_apart(team, out, current, following, marks, stamp):
+    """The set of the edges' ``dst`` that this part owns; ghosts among them get the mark."""
+    barrier(team.sync, team.threads)
+    empty(team, following)
+    owned = len(out.indptr) - 1
+    size = current.info[SIZE]
+    held = 0
+    first = claim(team.sync, 256)
+    while first < size:
+        for i in range(first, min(first + 256, size)):
+            v = out.indices[current.edge[np.uint64(i)]]
+            if is_new(marks, v, stamp, True) and v < owned:
+                held = append(team, held, following, v)
+        first = claim(team.sync, 256)
+    flush(team, held, following)
+    barrier(team.sync, team.threads)

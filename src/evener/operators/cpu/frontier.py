@@ -1,0 +1,211 @@
+"""Frontiers: sets of vertices, as a queue while they are small and as bits while they are large.
+
+A frontier has three forms: a *queue* of vertices in no order, *bits* with one for each vertex, or
+*all* vertices, which needs neither. Threads append to a queue through a buffer of their own that
+is flushed with one atomic addition: `held` items wait in the buffer.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from evener.device import atomic, compiled
+from evener.device.sync import barrier, claim, prefetch
+from evener.operators.shared.frontier import ALL, BITS, PULL, QUEUE
+
+# Words of Frontier.info, a cache line apart. The number of a frontier never changes.
+SIZE, NUMBER, FORM, EDGES = 0, 1, 8, 16
+INFO_WORDS = 24
+
+
+BUFFER = 1024  # vertices a thread collects before it flushes
+VERTICES = 64  # vertices a thread claims at a time, at most, where each has neighbours
+SHARES = 16  # a small frontier is cut into so many claims for each thread
+AHEAD = 8  # vertices of a queue between asking for a neighbour list and reading it
+FAR = 8  # arcs a vertex from which on the processor does not foresee where the next list begins
+STRETCH = 4096  # plain items a thread claims at a time, at most
+WORDS = 256  # words of bits, or quarter thousands of plain items, claimed at a time
+
+_U1, _U6, _U63 = (np.uint64(value) for value in (1, 6, 63))
+
+
+class Team(NamedTuple):
+    """What a thread of a kernel knows of itself and of the others."""
+
+    thread: int
+    threads: int
+    sync: np.ndarray
+    buffer: np.ndarray  # of this thread, for appending
+
+
+class Adjacency(NamedTuple):
+    """Neighbour lists: vertex v has those from ``indptr[v]`` to ``indptr[v + 1]``."""
+
+    indptr: np.ndarray
+    indices: np.ndarray
+
+
+@compiled(allocates=False)
+def one_of(number, first, second, third):
+    """The frontier with this number."""
+    if number == 1:
+        return first
+    return second if number == 2 else third
+
+
+@compiled(allocates=False)
+def arcs_of(lists, frontier, most):
+    """The arcs at the vertices of a frontier, and the vertices; counted no further than matters."""
+    size = frontier.info[SIZE]
+    if frontier.info[FORM] != QUEUE or size >= most:
+        return size * (1 + len(lists.indices) // (len(lists.indptr) - 1))
+    found = size
+    for i in range(size):
+        v = frontier.queue[np.uint64(i)]
+        found += np.int64(lists.indptr[np.uint64(v) + _U1]) - np.int64(lists.indptr[v])
+        if found >= most:
+            break
+    return found
+
+
+@compiled(allocates=False)
+def arcs_to_advance(out, frontier, mode, most):
+    """What an advance has to do: a pull goes over all vertices, however few are in the frontier."""
+    found = arcs_of(out, frontier, most)
+    if mode == PULL or frontier.info[FORM] == BITS:
+        return max(found, len(out.indptr) - 1)
+    return found
+
+
+@compiled(allocates=False)
+def grain(team, size):
+    """How many vertices to claim at a time: few of a small frontier, so that all have some."""
+    return max(1, min(VERTICES, size // (SHARES * team.threads)))
+
+
+@compiled(allocates=False)
+def stretch(team, size):
+    """How many to claim at a time of items that cost little: two threads that claim 256 of two
+    million spend a tenth of their time on it."""
+    return max(WORDS, min(STRETCH, size // (SHARES * team.threads)))
+
+
+@compiled(allocates=False)
+def flush(team, held, frontier):
+    """Move the buffer to the queue; the buffer then holds nothing."""
+    if held > 0:
+        at = np.uint64(atomic.add(frontier.info, SIZE, held))
+        for i in range(held):
+            frontier.queue[at + np.uint64(i)] = team.buffer[i]
+    return 0
+
+
+@compiled(allocates=False)
+def append(team, held, frontier, v):
+    """Add a vertex to a queue by way of the buffer; returns how many wait there."""
+    team.buffer[held] = v
+    held += 1
+    if held == BUFFER:
+        held = flush(team, held, frontier)
+    return held
+
+
+@compiled(allocates=False)
+def member(frontier, i):
+    """The i-th vertex of a frontier that is a queue or all vertices."""
+    if frontier.info[FORM] == ALL:
+        return frontier.queue.dtype.type(i)
+    return frontier.queue[np.uint64(i)]
+
+
+@compiled(allocates=False)
+def look_ahead(lists, frontier, i, size):
+    """Ask for the neighbour list of a vertex that comes soon, and for the place of a later one's.
+
+    The lists of a queue lie anywhere in memory; a lattice of 1500² takes 80 ms instead of 125.
+    """
+    if i + 2 * AHEAD < size:
+        prefetch(lists.indptr, member(frontier, i + 2 * AHEAD))
+        prefetch(lists.indices, lists.indptr[member(frontier, i + AHEAD)])
+
+
+@compiled(allocates=False)
+def empty(team, frontier):
+    """Make a frontier an empty queue; all threads leave together."""
+    if team.thread == 0:
+        frontier.info[SIZE] = 0
+        frontier.info[EDGES] = 0
+        frontier.info[FORM] = QUEUE
+    barrier(team.sync, team.threads)
+
+
+@compiled(allocates=False)
+def to_queue(team, frontier):
+    """Turn bits into a queue; a queue and all vertices stay as they are."""
+    if frontier.info[FORM] != BITS:
+        return
+    barrier(team.sync, team.threads)
+    if team.thread == 0:
+        frontier.info[SIZE] = 0
+        frontier.info[FORM] = QUEUE
+    barrier(team.sync, team.threads)
+    held = 0
+    first = claim(team.sync, WORDS)
+    while first < len(frontier.bits):
+        for w in range(first, min(first + WORDS, len(frontier.bits))):
+            word = frontier.bits[w]
+            v = np.uint64(w * 64)
+            while word != 0:
+                if word & _U1:
+                    held = append(team, held, frontier, v)
+                word >>= _U1
+                v += _U1
+        first = claim(team.sync, WORDS)
+    flush(team, held, frontier)
+    barrier(team.sync, team.threads)
+
+
+@compiled(allocates=False)
+def to_bits(team, frontier, num_vertices):
+    """Turn a queue or all vertices into bits."""
+    if frontier.info[FORM] == BITS:
+        return
+    fill = np.uint64(0)
+    if frontier.info[FORM] == ALL:
+        fill = ~fill
+    first = claim(team.sync, WORDS)
+    while first < len(frontier.bits):
+        for w in range(first, min(first + WORDS, len(frontier.bits))):
+            frontier.bits[w] = fill
+        first = claim(team.sync, WORDS)
+    barrier(team.sync, team.threads)
+    if frontier.info[FORM] == ALL:
+        if team.thread == 0 and num_vertices % 64:
+            frontier.bits[-1] = (_U1 << np.uint64(num_vertices % 64)) - _U1
+    else:
+        size = frontier.info[SIZE]
+        first = claim(team.sync, 4 * WORDS)
+        while first < size:
+            for i in range(first, min(first + 4 * WORDS, size)):
+                v = np.uint64(frontier.queue[np.uint64(i)])
+                set_bit(frontier.bits, v)
+            first = claim(team.sync, 4 * WORDS)
+    barrier(team.sync, team.threads)
+    if team.thread == 0:
+        frontier.info[FORM] = BITS
+    barrier(team.sync, team.threads)
+
+
+@compiled(allocates=False)
+def set_bit(bits, v):
+    """Set a bit that other threads may be setting the neighbours of."""
+    at = v >> _U6
+    bit = _U1 << (v & _U63)
+    old = bits[at]
+    while old & bit == 0:
+        seen = atomic.cas(bits, at, old, old | bit)
+        if seen == old:
+            break
+        old = seen

@@ -1,0 +1,421 @@
+"""What the parts of a graph on one GPU tell each other: owners their ghosts, ghosts their owners.
+
+As `evener.operators.cpu.exchange`, with the work of a part divided among its warps: owners read the
+ghosts of the others, and ghosts their owners, between two meetings of all grids on the card.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evener.device import atomic, compiled
+from evener.device.warp import CANCEL, ballot, barrier, count_bits, set_bits, shuffle
+from evener.operators.gpu.frontier import (
+    FORM,
+    SIZE,
+    TURNS,
+    append,
+    below,
+    flush,
+    has_bit,
+    member,
+)
+from evener.operators.gpu.record import remember, remember_edges
+from evener.operators.gpu.world import BOXED, account, count, first_ghost, meet, tell
+from evener.operators.shared.frontier import ALL, BITS, QUEUE
+from evener.operators.shared.hub import is_far
+from evener.operators.shared.world import FULL
+
+_U0, _U2, _U3, _U4 = np.uint64(0), np.uint64(2), np.uint64(3), np.uint64(4)
+_U5, _U31, _FULL_WORD = np.uint64(5), np.uint64(31), np.uint32(0xFFFFFFFF)
+
+
+# ---- from owners to ghosts --------------------------------------------------------------------
+
+
+@compiled(allocates=False)
+def broadcast(team, world, copy, values, olds, width):
+    """Give all ghosts of this part the values of their owners.
+
+    ``copy(values, olds, slot, ghost, home)`` says whether one of them is new.
+    """
+    meet(world)
+    me = world.part
+    slots = world.bases[me] + world.owned[me] - first_ghost(world, me, 0)
+    for q in range(world.parts):
+        if is_far(world, q):
+            continue  # they have arrived
+        first, last = first_ghost(world, me, q), first_ghost(world, me, q + 1)
+        changed = np.int64(0)
+        for g in range(first + team.thread, last, team.threads):
+            at = np.uint64(g)
+            if copy(values, olds, np.uint64(slots + g), at, np.uint64(world.home[at])):
+                changed += 1
+        count(team, world.counts, me * world.parts + q, changed)
+    meet(world)
+    account(team, world, True, width, False)
+
+
+@compiled(allocates=False)
+def mark_members(team, world, current, members):
+    """Make bits of the frontier of this part; nobody reads them before the next meeting."""
+    owned = world.owned[world.part]
+    form = current.info[FORM]
+    for w in range(team.thread, len(members), team.threads):
+        word = np.uint32(0)
+        if form == ALL:
+            rest = owned - 32 * np.int64(w)
+            if rest >= 32:
+                word = _FULL_WORD
+            elif rest > 0:
+                word = np.uint32((np.int64(1) << rest) - 1)
+        elif form == BITS and w < len(current.bits):
+            word = current.bits[np.uint64(w)]
+        members[np.uint64(w)] = word
+    if form == QUEUE:
+        barrier(team.sync)
+        for i in range(team.thread, current.info[SIZE], team.threads):
+            join(members, member(current, i))
+
+
+@compiled(allocates=False)
+def spread(team, world, members, peek, place, values, olds, width):
+    """Let ghosts stand for owners that are members, and give those the values of their owners.
+
+    ``peek(values, home)`` has the values of an owner, ``place(values, olds, slot, ghost, found)``
+    gives them to a ghost.
+    """
+    meet(world)
+    me = world.part
+    before = world.owned[me] - first_ghost(world, me, 0)  # from the number of a ghost to its bit
+    apart = np.uint64(32 * team.warps)
+    four = _U4 * apart
+    for q in range(world.parts):
+        low, high = first_ghost(world, me, q), first_ghost(world, me, q + 1)
+        if is_far(world, q) or low == high:
+            continue
+        theirs = np.uint64(32 * world.words_from[q] - world.bases[q])
+        homes, size = world.home[low:high], np.uint64(high - low)
+        ghost, slot = np.uint64(low), np.uint64(world.bases[me] + before + low)
+        told_here = np.int64(0)
+        w = (before + low) // 32 + team.rank
+        # Lanes that begin before the first ghost are beyond the last one, by far.
+        at = np.uint64(32 * w + team.lane - before - low)
+        a, b = four_at(homes, size, at, apart), four_at(homes, size, at + four, apart)
+        while 32 * w < before + high:
+            # Eight words at a time and the homes of the next, so that many loads are under way:
+            # there are few threads, and each load waits for another.
+            next_a = four_at(homes, size, at + _U2 * four, apart)
+            next_b = four_at(homes, size, at + _U3 * four, apart)
+            in_a, has_a = four_members(world.bits, theirs, peek, values, a)
+            in_b, has_b = four_members(world.bits, theirs, peek, values, b)
+            in_a, in_b = so_many(in_a, size, at, apart), so_many(in_b, size, at + four, apart)
+            place_four(place, values, olds, slot + at, ghost + at, apart, in_a, has_a)
+            place_four(place, values, olds, slot + at + four, ghost + at + four, apart, in_b, has_b)
+            told_here += join_four(team, members, w, in_a)
+            told_here += join_four(team, members, w + 4 * team.warps, in_b)
+            a, b = next_a, next_b
+            at += _U2 * four
+            w += 8 * team.warps
+        if team.lane == 0 and told_here > 0:
+            atomic.add(world.counts, me * world.parts + q, told_here)
+    meet(world)
+    account(team, world, True, width, True)
+
+
+@compiled(allocates=False)
+def four_at(array, size, at, apart):
+    """Four elements of an array, so far apart; the first one for those beyond the end."""
+    at_b, at_c, at_d = at + apart, at + _U2 * apart, at + _U3 * apart
+    a = np.uint64(array[at if at < size else _U0])
+    b = np.uint64(array[at_b if at_b < size else _U0])
+    c = np.uint64(array[at_c if at_c < size else _U0])
+    d = np.uint64(array[at_d if at_d < size else _U0])
+    return a, b, c, d
+
+
+@compiled(allocates=False)
+def four_members(bits, theirs, peek, values, homes):
+    """Which of four owners are members, and their values."""
+    a, b, c, d = homes
+    has = peek(values, a), peek(values, b), peek(values, c), peek(values, d)
+    inside = (
+        has_bit(bits, a + theirs), has_bit(bits, b + theirs), has_bit(bits, c + theirs),
+        has_bit(bits, d + theirs),
+    )  # fmt: skip
+    return inside, has
+
+
+@compiled(allocates=False)
+def so_many(inside, size, at, apart):
+    """Of four so far apart, those inside that are there."""
+    a, b = inside[0] and at < size, inside[1] and at + apart < size
+    c, d = inside[2] and at + _U2 * apart < size, inside[3] and at + _U3 * apart < size
+    return a, b, c, d
+
+
+@compiled(allocates=False)
+def place_four(place, values, olds, slot, ghost, apart, inside, has):
+    """Give four ghosts, so far apart, what their owners have, if those are members."""
+    if inside[0]:
+        place(values, olds, slot, ghost, has[0])
+    if inside[1]:
+        place(values, olds, slot + apart, ghost + apart, has[1])
+    if inside[2]:
+        place(values, olds, slot + _U2 * apart, ghost + _U2 * apart, has[2])
+    if inside[3]:
+        place(values, olds, slot + _U3 * apart, ghost + _U3 * apart, has[3])
+
+
+@compiled(allocates=False)
+def join_four(team, members, w, inside):
+    """Set the bits of four words, one of each round of the warps; returns how many."""
+    return (
+        join_word(team, members, w, inside[0])
+        + join_word(team, members, w + team.warps, inside[1])
+        + join_word(team, members, w + 2 * team.warps, inside[2])
+        + join_word(team, members, w + 3 * team.warps, inside[3])
+    )
+
+
+@compiled(allocates=False)
+def join_word(team, members, w, inside):
+    """Set the bits of a word for the lanes that are inside; returns how many."""
+    word = ballot(inside)
+    if team.lane == 0 and word != 0:
+        set_bits(members, np.uint64(w), word)  # owned ones, or ghosts of another, may be there too
+    return count_bits(word)
+
+
+@compiled(allocates=False)
+def join(members, v):
+    """Set the bit of a vertex."""
+    at = np.uint64(v)
+    set_bits(members, at >> _U5, np.uint32(np.uint32(1) << np.uint32(at & _U31)))
+
+
+# ---- from ghosts to owners --------------------------------------------------------------------
+
+
+@compiled(allocates=False)
+def collect(team, world, is_changed, merge, values, olds, width, emits, stamp, following):
+    """Merge what the other parts wrote to their ghosts of this part's vertices.
+
+    ``is_changed(values, olds, slot, ghost)`` finds what a stage wrote, ``merge(values, olds, home,
+    slot, ghost)`` brings it home. A ghost that bears the mark of this stage was emitted: with
+    ``emits`` its owner joins the frontier. No vertex has two ghosts in one part, so that a vertex
+    is one thread's between two barriers.
+    """
+    meet(world)
+    me, mark = world.part, np.uint32(stamp)
+    held = np.int64(0)
+    for q in range(world.parts):
+        if q != me:
+            slots = world.bases[q] + world.owned[q] - first_ghost(world, q, 0)
+            base, last = first_ghost(world, q, me) + 32 * team.rank, first_ghost(world, q, me + 1)
+            changed = np.int64(0)
+            while base < last:
+                i = base + team.lane
+                joins, v = False, following.queue.dtype.type(0)
+                if i < last:
+                    slot, g = np.uint64(slots + i), np.uint64(i)
+                    home = np.uint64(world.home[g])
+                    wrote = is_changed(values, olds, slot, g)
+                    if wrote:
+                        merge(values, olds, home, slot, g)
+                    if emits and world.marks[slot] == mark:
+                        wrote = True
+                        if world.marks[home] != mark:
+                            world.marks[home] = mark
+                            joins = True
+                            v = following.queue.dtype.type(np.int64(home) - world.bases[me])
+                    if wrote:
+                        changed += 1
+                if emits:
+                    held = append(team, held, 0, following.queue, following.info, SIZE, joins, v)
+                base += team.threads
+            count(team, world.counts, me * world.parts + q, changed)
+            if world.parts > 2:
+                barrier(team.sync)  # the next part may have a ghost of the same vertex
+    if emits:
+        flush(team, held, 0, following.queue, following.info, SIZE)
+    meet(world)
+    account(team, world, False, width, False)
+
+
+@compiled(allocates=False)
+def next_stamp(team, world, stamp):
+    """The mark of the next stage; the box of the one after it is emptied."""
+    stamp += 1
+    if team.thread == 0:
+        world.boxed[world.part * BOXED + (stamp + 1) % TURNS] = 0
+    return stamp
+
+
+@compiled(allocates=False)
+def put_away(team, world, stamp, joins, v):
+    """Let emitted ghosts wait in the box of this part."""
+    mask = ballot(joins)
+    if mask != 0:
+        at = np.int64(0)
+        if team.lane == 0:
+            word = world.part * BOXED + stamp % TURNS
+            at = np.int64(atomic.add(world.boxed, word, count_bits(mask)))
+        at = shuffle(at, 0) + first_ghost(world, world.part, 0)
+        if joins:
+            world.box[np.uint64(at + below(team, mask))] = v
+
+
+@compiled(allocates=False)
+def deliver(team, world, look, improve, values, width, stamp, following):
+    """As `collect` where ghosts change exactly if they are emitted: only those are looked at.
+
+    ``look(values, home, slot)`` has the values of both, ``improve(values, home, found)`` says
+    whether the vertex changes by them; then it joins the frontier. No ghost is in a box twice.
+    """
+    meet(world)
+    me, base = world.part, world.bases[world.part]
+    held = np.int64(0)
+    first, apart = np.uint64(32 * team.rank + team.lane), np.uint64(team.threads)
+    for q in range(world.parts):
+        low, high = first_ghost(world, q, me), first_ghost(world, q, me + 1)
+        begin, many = first_ghost(world, q, 0), world.boxed[q * BOXED + stamp % TURNS]
+        if q == me or low == high or many == 0:
+            continue
+        box, size = world.box[begin : begin + many], np.uint64(many)
+        homes, mine = world.home[low:high], np.uint64(high - low)
+        slot = np.uint64(world.bases[q])
+        ghost = np.uint64(begin - world.owned[q] - low)  # from a vertex there to its number here
+        changed = np.int64(0)
+        at = first
+        while at - np.uint64(team.lane) < size:
+            # Four at a time, so that as many loads are under way.
+            v0, v1, v2, v3 = four_at(box, size, at, apart)
+            at_a, at_b, at_c, at_d = v0 + ghost, v1 + ghost, v2 + ghost, v3 + ghost
+            a = np.uint64(homes[at_a if at_a < mine else _U0])
+            b = np.uint64(homes[at_b if at_b < mine else _U0])
+            c = np.uint64(homes[at_c if at_c < mine else _U0])
+            d = np.uint64(homes[at_d if at_d < mine else _U0])
+            has_a, has_b = look(values, a, slot + v0), look(values, b, slot + v1)
+            has_c, has_d = look(values, c, slot + v2), look(values, d, slot + v3)
+            mark_a, mark_b, mark_c, mark_d = (
+                world.marks[a], world.marks[b], world.marks[c], world.marks[d]
+            )  # fmt: skip
+            for_a = at_a < mine and at < size
+            for_b = at_b < mine and at + apart < size
+            for_c = at_c < mine and at + _U2 * apart < size
+            for_d = at_d < mine and at + _U3 * apart < size
+            changed += np.int64(for_a) + np.int64(for_b) + np.int64(for_c) + np.int64(for_d)
+            for_a = for_a and improve(values, a, has_a)
+            for_b = for_b and improve(values, b, has_b)
+            for_c = for_c and improve(values, c, has_c)
+            for_d = for_d and improve(values, d, has_d)
+            held = joined(team, world, held, following, stamp, for_a, a, mark_a, base)
+            held = joined(team, world, held, following, stamp, for_b, b, mark_b, base)
+            held = joined(team, world, held, following, stamp, for_c, c, mark_c, base)
+            held = joined(team, world, held, following, stamp, for_d, d, mark_d, base)
+            at += _U4 * apart
+        count(team, world.counts, me * world.parts + q, changed)
+        if world.parts > 2:
+            barrier(team.sync)
+    flush(team, held, 0, following.queue, following.info, SIZE)
+    meet(world)
+    account(team, world, False, width, False)
+
+
+@compiled(allocates=False)
+def joined(team, world, held, following, stamp, changed, home, had, base):
+    """Let a vertex that changed join the frontier, unless it has the mark of those that have."""
+    mark = np.uint32(stamp)
+    joins = changed and had != mark
+    if joins:
+        world.marks[home] = mark
+    v = following.queue.dtype.type(np.int64(home) - base)
+    return append(team, held, 0, following.queue, following.info, SIZE, joins, v)
+
+
+@compiled(allocates=False)
+def arrived(world, merge, values, q, i):
+    """Merge the i-th ghost in the box of another part: 1 if it is one of this part's vertices, 2
+    if that changed; and its slot."""
+    me = world.part
+    v = np.int64(world.box[np.uint64(first_ghost(world, q, 0) + i)])
+    g = v + first_ghost(world, q, 0) - world.owned[q]
+    found, home = 0, np.uint64(0)
+    if first_ghost(world, q, me) <= g < first_ghost(world, q, me + 1):
+        home = np.uint64(world.home[np.uint64(g)])
+        found = 2 if merge(values, home, np.uint64(world.bases[q] + v)) else 1
+    return found, home
+
+
+# ---- fields that every part holds whole -------------------------------------------------------
+
+
+@compiled(allocates=False)
+def unite(team, world, differ, merge, values, olds, length, width):
+    """Bring all copies of a replicated field to one value; ``olds`` is what they had before.
+
+    ``differ(values, olds, first, last, at)`` counts the elements that the copy from ``at`` on has
+    changed, ``merge(values, olds, first, last, length, parts)`` unites all copies.
+    """
+    meet(world)
+    mine = np.int64(0)  # what one part has changed, in the lane of its number
+    base = world.first + 32 * team.rank
+    while base < length:
+        i = base + team.lane
+        total = np.int64(0)
+        for p in range(0, world.parts, 4):  # four at a time, so that as many loads are under way
+            a = is_other(world, differ, values, olds, i, p, length)
+            b = is_other(world, differ, values, olds, i, p + 1, length)
+            c = is_other(world, differ, values, olds, i, p + 2, length)
+            d = is_other(world, differ, values, olds, i, p + 3, length)
+            total += a + b + c + d
+            mine += seen_by(team, a, p) + seen_by(team, b, p + 1)
+            mine += seen_by(team, c, p + 2) + seen_by(team, d, p + 3)
+        if total > 0:
+            merge(values, olds, i, i + 1, length, world.parts)
+        base += world.threads
+    if mine > 0:
+        atomic.add(world.tally, team.lane, mine)
+    meet(world)
+    if team.rank == 0:
+        for q in range(team.lane, world.parts, 32):
+            if q != world.part:
+                tell(world, q, True, world.tally[q], length, length, width, False)
+    meet(world)
+    if team.thread == 0:
+        world.tally[world.part] = 0
+
+
+@compiled(allocates=False)
+def is_other(world, differ, values, olds, i, p, length):
+    """Whether part ``p`` has changed element ``i``: 1 or 0, if there are such."""
+    at = min(i, length - 1)
+    found = np.int64(differ(values, olds, at, at + 1, min(p, world.parts - 1) * length))
+    return found if i < length and p < world.parts else np.int64(0)
+
+
+@compiled(allocates=False)
+def seen_by(team, found, p):
+    """How many lanes found something, for the lane ``p``."""
+    many = count_bits(ballot(found > 0))
+    return many if team.lane == p else np.int64(0)
+
+
+# ---- records ----------------------------------------------------------------------------------
+
+
+@compiled(allocates=False)
+def remember_apart(team, world, current, kept, recorded, trace):
+    """Keep a frontier; where there is no room all parts stop at the next superstep."""
+    if remember(team, current, kept, recorded, trace) < 0 and team.thread == 0:
+        team.sync[CANCEL] = FULL
+    return recorded + 1
+
+
+@compiled(allocates=False)
+def remember_edges_apart(team, world, current, kept, recorded, trace):
+    """As `remember_apart`, for a frontier of edges."""
+    if remember_edges(team, current, kept, recorded, trace) < 0 and team.thread == 0:
+        team.sync[CANCEL] = FULL
+    return recorded + 1

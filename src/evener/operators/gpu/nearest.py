@@ -1,0 +1,229 @@
+"""Advance in the order of a field on a grid: delta-stepping with one near queue and a far pile.
+
+Method: Davidson, Baxter, Garland, Owens: Work-efficient parallel GPU methods for single-source
+shortest paths, IPDPS 2014. What falls into the current bucket goes to the *near* queue of the next
+round; all else to the *far* pile, where a vertex is at most once. When no near vertices are left,
+the nearest bucket in the pile is found, and the pile split.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from evener.device import atomic, compiled
+from evener.device.warp import barrier, prefetch, shuffle_xor
+from evener.operators.gpu.advance import ALL_NEIGHBOURS, FREE
+from evener.operators.gpu.frontier import (
+    SIZE,
+    append,
+    begin,
+    flush,
+    fresh,
+    is_stopped,
+    look_ahead,
+    member,
+    to_queue,
+)
+from evener.operators.shared.frontier import always
+
+# Words of the shared array of one run: sizes of the two halves of the pile, nearest buckets.
+PILE, NEAREST = 0, 32
+SHARED_WORDS = 64
+APART = 16
+
+NONE = np.int64(1) << np.int64(62)
+LAST = np.int64(1) << np.int64(52)  # values beyond share this bucket, negative ones the first
+
+SPARSE = 8  # edges a vertex: with so many times more, frontiers are large so much earlier
+
+_HELD = 255  # of a count that holds two: near below, far above
+
+
+class Sorted(NamedTuple):
+    """Where a round puts the vertices that it emits."""
+
+    near: np.ndarray
+    info: np.ndarray
+    indptr: np.ndarray
+    far: np.ndarray
+    shared: np.ndarray
+    word: Any  # of shared: the size of the pile
+    marks: np.ndarray
+    stamp: int
+    in_far: np.ndarray
+    field: np.ndarray
+    inverse: float
+    bucket: int
+    is_small: bool
+
+
+@compiled(allocates=False)
+def bucket_of(value, inverse):
+    """The bucket of a value."""
+    scaled = np.float64(value) * inverse
+    return np.int64(max(scaled, 0.0)) if scaled < LAST else LAST
+
+
+@compiled(allocates=False)
+def take(team, sink, held, emits, u, v, e):
+    """Near or far, each vertex once.
+
+    In a large frontier a look at the mark spares most atomics; in a small one it only takes time.
+    """
+    near, far = False, False
+    if emits:
+        at = np.uint64(v)
+        if bucket_of(sink.field[at], sink.inverse) <= sink.bucket:
+            mark = np.uint32(sink.stamp)
+            if sink.is_small or sink.marks[at] != mark:
+                prefetch(sink.indptr, at)
+                near = atomic.exchange(sink.marks, at, mark) != mark
+        elif sink.is_small or sink.in_far[at] == 0:
+            far = atomic.exchange(sink.in_far, at, np.uint32(1)) == 0
+    some = append(team, held & _HELD, 0, sink.near, sink.info, SIZE, near, v)
+    more = append(team, held >> 8, 1, sink.far, sink.shared, sink.word, far, v)
+    return some | (more << 8)
+
+
+@compiled(allocates=False)
+def done(team, sink, held):
+    """Flush what the warp holds, and meet; see `evener.operators.gpu.schedules.common`."""
+    flush(team, held & _HELD, 0, sink.near, sink.info, SIZE)
+    flush(team, held >> 8, 1, sink.far, sink.shared, sink.word)
+    barrier(team.sync)
+    return look_ahead(team, sink.near, sink.info)
+
+
+@compiled(allocates=False)
+def fill_pile(team, current, shared, far, in_far):
+    """Begin with the frontier as the far pile; returns the team for the next stage.
+
+    A vertex may be twice in the frontier, and the pile has room for each of them once.
+    """
+    to_queue(team, current)
+    if team.thread == 0:
+        shared[PILE] = 0
+        shared[PILE + APART] = 0
+        shared[NEAREST] = NONE
+        shared[NEAREST + APART] = NONE
+    barrier(team.sync)
+    size = current.info[SIZE]
+    held = np.int64(0)
+    base = team.rank * 32
+    while base < size:
+        i = base + team.lane
+        v, joins = far.dtype.type(0), False
+        if i < size:
+            v = member(current, i)
+            joins = atomic.exchange(in_far, np.uint64(v), np.uint32(1)) == 0
+        held = append(team, held, 1, far, shared, PILE, joins, v)
+        base += team.threads
+    flush(team, held, 1, far, shared, PILE)
+    team = begin(team)
+    barrier(team.sync)
+    return team
+
+
+@compiled(allocates=False)
+def leave_pile(team, far, size, in_far):
+    """Let what is left in the pile when a loop ends, all of it settled, into that of the next."""
+    i = team.thread
+    while i < size:
+        in_far[np.uint64(far[np.uint64(i)])] = 0
+        i += team.threads
+
+
+@compiled(allocates=False)
+def nearest(
+    team, visit, out, f, where, s, field, inverse, current, following, infos, made, marks, stamp,
+    shared, far, farther, in_far, pieces,
+):  # fmt: skip
+    """Run a whole repeat in the order of ``field``.
+
+    Returns the team, two frontiers of which the first is the (empty) current one, the counts of
+    frontiers and stamps, rounds, and calls of this thread.
+    """
+    team = fill_pile(team, current, shared, far, in_far)
+    rounds, calls, turn = np.int64(0), np.int64(0), np.int64(0)
+    bucket = np.int64(-1)
+    stopped = False
+    spread = len(out.indices) // len(out.indptr) // SPARSE + 1
+    while not stopped:
+        which = (turn & 1) * APART
+        size = shared[PILE + which]
+        low = nearest_bucket(team, far, size, field, inverse, bucket)
+        if team.lane == 0 and low < NONE:
+            atomic.min(shared, NEAREST + which, low)
+        barrier(team.sync)
+        bucket = shared[NEAREST + which]
+        if bucket == NONE:
+            leave_pile(team, far, size, in_far)
+            break
+        made += 1
+        following = fresh(team, following, infos, made)
+        split(team, far, size, farther, shared, APART - which, following, in_far, field, inverse,
+              bucket)  # fmt: skip
+        barrier(team.sync)
+        if team.thread == 0:  # for the split after the next; nobody looks at them now
+            shared[PILE + which] = 0
+            shared[NEAREST + which] = NONE
+        current, following = following, current
+        far, farther = farther, far
+        turn += 1
+        while current.info[SIZE] > 0 and not stopped:
+            team = begin(team)
+            made += 1
+            stamp += 1
+            following = fresh(team, following, infos, made)
+            is_small = current.info[SIZE] * spread <= FREE * team.warps
+            sink = Sorted(
+                following.queue, following.info, out.indptr, far, shared, PILE + APART - which,
+                marks, stamp, in_far, field, inverse, bucket, is_small,
+            )  # fmt: skip
+            calls += visit(
+                team, out, current, always, 0, ALL_NEIGHBOURS, f, where, s, take, done, sink,
+                pieces,
+            )  # fmt: skip
+            current, following = following, current
+            rounds += 1
+            stopped = is_stopped(team)
+    return team, current, following, made, stamp, rounds, calls
+
+
+@compiled(allocates=False)
+def nearest_bucket(team, far, size, field, inverse, bucket):
+    """The nearest bucket beyond the last one, of the part of the pile that a warp looks at."""
+    low = NONE
+    i = team.thread
+    while i < size:
+        found = bucket_of(field[np.uint64(far[np.uint64(i)])], inverse)
+        if bucket < found < low:
+            low = found
+        i += team.threads
+    for power in range(5):
+        low = min(low, shuffle_xor(low, 1 << power))
+    return low
+
+
+@compiled(allocates=False)
+def split(team, far, size, farther, shared, word, near, in_far, field, inverse, bucket):
+    """Divide the pile: this bucket is near, what is settled leaves, the rest stays far."""
+    some, more = np.int64(0), np.int64(0)
+    base = team.rank * 32
+    while base < size:
+        i = base + team.lane
+        v = near.queue.dtype.type(0)
+        here, stays = False, False
+        if i < size:
+            v = far[np.uint64(i)]
+            found = bucket_of(field[np.uint64(v)], inverse)
+            here, stays = found == bucket, found > bucket
+            if not stays:
+                in_far[np.uint64(v)] = 0
+        some = append(team, some, 0, near.queue, near.info, SIZE, here, v)
+        more = append(team, more, 1, farther, shared, PILE + word, stays, v)
+        base += team.threads
+    flush(team, some, 0, near.queue, near.info, SIZE)
+    flush(team, more, 1, farther, shared, PILE + word)

@@ -1,0 +1,186 @@
+"""What a kernel on a grid writes down: rows of the trace, frontiers for `backwards`, the end."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evener.device import atomic, compiled
+from evener.device.warp import (
+    BARRIERS,
+    BLOCK,
+    WARP,
+    ballot,
+    barrier,
+    block,
+    count_bits,
+    cycles,
+    load_now,
+    thread_of_block,
+)
+from evener.operators.gpu.advance import sum_of_warp
+from evener.operators.gpu.frontier import EDGES, FORM, INFO_WORDS, SIZE, TURNS, member, to_queue
+from evener.operators.shared.frontier import QUEUE
+from evener.operators.shared.record import has_room
+
+# Words of a row of the trace. The first row is for the whole run: rows, fused supersteps; of a
+# record that is full the room that it needs, and the supersteps in it; calls, how the run ended.
+TRACE_WORDS = 6
+FUSED, NEEDED, RECORDED, VISITED, STATUS = 1, 2, 3, 4, 5
+FEW_LANES = 4  # whose numbers are not worth a sum over the warp, which takes as long as a barrier
+
+
+@compiled(allocates=False)
+def note(team, trace, row, step, members, calls, pulled, clock):
+    """Write a row of the trace, if there is room.
+
+    Superstep, frontier, pulled, cycles, calls, barriers so far.
+    """
+    at = (row + 1) * TRACE_WORDS
+    if at + TRACE_WORDS <= len(trace):
+        some = ballot(calls > 0)
+        if count_bits(some) > FEW_LANES:
+            calls = sum_of_warp(calls)
+            some = np.uint32(1)
+        if (some >> np.uint32(team.lane)) & np.uint32(1) != 0:
+            atomic.add(trace, at + 4, calls)
+        if team.thread == 0:
+            trace[at] = step
+            trace[at + 1] = members
+            trace[at + 2] = np.int64(pulled)
+            trace[at + 3] = cycles() - clock
+        if team.thread == BLOCK - WARP:  # which has counted them
+            trace[at + 5] = np.int64(load_now(team.sync, BARRIERS))
+    if team.thread == 0:
+        trace[0] = row + 1
+
+
+@compiled(allocates=False)
+def tell_whole(team, trace, visited, fused):
+    """Tell of the whole run: its calls, since some stages are in no loop, and fused supersteps."""
+    if team.thread == 0:
+        trace[FUSED] = fused
+    visited = sum_of_warp(visited)
+    if team.lane == 0 and visited > 0:
+        atomic.add(trace, VISITED, visited)
+
+
+@compiled(allocates=False)
+def settle(team, home, field, moved):
+    """Bring a field home that is in its second copy when the kernel ends."""
+    if moved:
+        v = team.thread
+        while v < len(home):
+            home[np.uint64(v)] = field[np.uint64(v)]
+            v += team.threads
+
+
+@compiled(allocates=False)
+def remember(team, current, kept, recorded, trace):
+    """Keep a frontier for `backwards`; returns the number of those kept, -1 if there is no room.
+
+    There is no barrier: what is written here is read only after those of the stages that follow.
+    Of a small frontier, the warps that have the least to do in those keep it.
+    """
+    to_queue(team, current)
+    size = current.info[SIZE]
+    if not has_room(kept, recorded, size):
+        return _ask_for_room(team, kept, recorded, size, trace)
+    start = kept.bounds[recorded]
+    i = team.threads - 1 - team.thread
+    while i < size:
+        kept.queue[np.uint64(start + i)] = member(current, i)
+        i += team.threads
+    return _close(team, kept, recorded, start + size, False)
+
+
+@compiled(allocates=False)
+def remember_edges(team, current, kept, recorded, trace):
+    """As `remember`, for a frontier of edges."""
+    size = current.info[SIZE]
+    if not has_room(kept, recorded, size):
+        return _ask_for_room(team, kept, recorded, size, trace)
+    start = kept.bounds[recorded]
+    for i in range(team.thread, size, team.threads):
+        kept.queue[np.uint64(start + i)] = current.src[np.uint64(i)]
+        kept.edge[np.uint64(start + i)] = current.edge[np.uint64(i)]
+    return _close(team, kept, recorded, start + size, True)
+
+
+@compiled(allocates=False)
+def _ask_for_room(team, kept, recorded, size, trace):
+    if team.thread == 0:
+        # So long a record has room for the ends of its supersteps too, however short they are.
+        trace[NEEDED] = max(kept.bounds[recorded] + size, recorded + 2)
+        trace[RECORDED] = recorded
+    return np.int64(-1)
+
+
+@compiled(allocates=False)
+def save_sum(team, saves, word, value):
+    """Write down the sum of a variable over all threads, before a kernel returns from a loop."""
+    total = sum_of_warp(value)
+    if team.lane == 0 and total != 0:
+        atomic.add(saves, word, total)
+
+
+@compiled(allocates=False)
+def begin_again(team, saves):
+    """Empty what was saved, once all have read it, and the words of stages, as at the beginning."""
+    barrier(team.sync)
+    if team.thread == 0:
+        for i in range(len(saves)):
+            saves[i] = 0
+        for i in range(len(team.works)):
+            team.works[i] = 0
+    barrier(team.sync)
+
+
+@compiled(allocates=False)
+def _close(team, kept, recorded, end, on_edges):
+    if team.thread == 0:
+        kept.bounds[recorded + 1] = end
+        if len(kept.on_edges) > 0:
+            kept.on_edges[recorded] = on_edges
+    return recorded + 1
+
+
+@compiled(allocates=False)
+def recall(team, kept, superstep, current):
+    """Copy a recorded frontier of vertices to a fresh one, for stages that will write over it."""
+    start = kept.bounds[superstep]
+    size = kept.bounds[superstep + 1] - start
+    for i in range(team.thread, size, team.threads):
+        current.queue[np.uint64(i)] = kept.queue[np.uint64(start + i)]
+    if team.thread == 0:
+        current.info[SIZE] = size
+    barrier(team.sync)
+
+
+@compiled(allocates=False)
+def recall_edges(team, kept, superstep, current):
+    """As `recall`, for a frontier of edges."""
+    start = kept.bounds[superstep]
+    size = kept.bounds[superstep + 1] - start
+    for i in range(team.thread, size, team.threads):
+        current.src[np.uint64(i)] = kept.queue[np.uint64(start + i)]
+        current.edge[np.uint64(i)] = kept.edge[np.uint64(start + i)]
+    if team.thread == 0:
+        current.info[SIZE] = size
+    barrier(team.sync)
+
+
+@compiled(allocates=False)
+def prepare_replay(team, infos, kept, step):
+    """Write the words of a recorded frontier before the superstep that takes it."""
+    if team.thread == 0 and step >= 0:
+        first = (step % TURNS) * INFO_WORDS
+        infos[first + SIZE] = kept.bounds[step + 1] - kept.bounds[step]
+        infos[first + FORM] = QUEUE
+        infos[first + EDGES] = 0
+
+
+@compiled(allocates=False)
+def end(trace, code):
+    """Tell the host how the kernel ended: well (0), or why not (`evener.engine.codegen.resume`)."""
+    if block() == 0 and thread_of_block() == 0:
+        trace[STATUS] = np.int64(code)

@@ -1,0 +1,35 @@
+"""Frontiers and directions as all devices have them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from evener.device import compiled
+
+QUEUE, BITS, ALL = 0, 1, 2  # forms of a frontier
+PUSH, PULL, AUTO = 0, 1, 2  # directions of an advance
+TO_PULL, TO_PUSH, SMALL = 15, 18, 256  # the rule of ``auto``, see `operators.cpu.advance`
+
+_U1, _U6, _U63 = np.uint64(1), np.uint64(6), np.uint64(63)
+
+
+class Frontier(NamedTuple):
+    """A set of vertices; `info` says in which form, how many, and how many arcs leave them."""
+
+    queue: np.ndarray
+    bits: np.ndarray
+    info: np.ndarray
+
+
+@compiled(allocates=False)
+def has_bit(bits, v):
+    """Whether a vertex is in a set of bits."""
+    return (bits[np.uint64(v) >> _U6] >> (np.uint64(v) & _U63)) & _U1 != 0
+
+
+@compiled(allocates=False)
+def always(v, s):
+    """The ``where`` of a stage that has none."""
+    return True

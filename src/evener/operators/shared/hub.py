@@ -1,0 +1,303 @@
+"""What parts on different machines tell each other: by way of the hub, memory that all can reach.
+
+A *machine* is a memory with the parts that work in it: all CPU parts are on one, a GPU with its
+parts is another. Each machine holds the arrays of all parts; those of the others are shadows, of
+which only what is exchanged is ever brought up to date. An exchange first carries that over: a
+machine packs what the others need into the hub, all shake hands, and each unpacks into its shadows.
+Then the operators of exchange work on one machine's memory as if there were no other. So these
+texts, which run on every device, are all that several machines add.
+
+The hub has an element for each ghost of each part, whichever way a value travels, and two halves
+that take turns: who is ahead packs into the half that nobody reads any more.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from evener.device import atomic, compiled
+from evener.operators.shared.frontier import has_bit
+
+APART = 8  # words of one part: a number, another, whether it is to stop
+GROUP = 256  # ghosts whose values are packed together
+FLAG_WORDS = 16  # between the flags of two machines, so that each has a cache line of its own
+
+_U1, _U63 = np.uint64(1), np.uint64(63)
+
+
+class Hub(NamedTuple):
+    """What a thread knows of the other machines, and how its own device does some things."""
+
+    machine: int
+    machines: int
+    machine_of: np.ndarray  # by part
+    ghosts: np.ndarray  # as `evener.engine.partition.divide.Parts.ghosts`, flat
+    total: int  # ghosts of all parts
+    patience: int  # looks at the others' flags before this one runs ahead; below 0 it never does
+    shaken: np.ndarray  # how often this machine has shaken hands; whether others were late
+    sizes: np.ndarray  # [half, part, APART]: of boxes
+    flags: np.ndarray  # in the hub: what each machine counts; behind them, whether all must give up
+    words: np.ndarray  # in the hub: what is being agreed on
+    far_sizes: np.ndarray  # in the hub: those of boxes
+    box: np.ndarray  # in the hub [half, ghost]: the emitted ones
+    marks: np.ndarray  # in the hub [half, ghost]: of those that were emitted
+    bits: np.ndarray  # in the hub: of those that are members; see `bits_of`
+    share: Any  # (team, first, last) -> first, last, step of this thread's numbers
+    shake: Any  # (team, world, local, remote, turn): all machines meet, and exchange words
+    count: Any  # (team, counts, place, number): add what each thread has counted
+    boxed: Any  # (world, part, stamp): size of a box here
+    set_boxed: Any  # (world, part, stamp, size)
+
+
+@compiled(allocates=False)
+def is_far(world, p):
+    """Whether a part is on another machine."""
+    return world.hub.machine_of[p] != world.hub.machine
+
+
+@compiled(allocates=False)
+def first_of(world, p, q):
+    """The number of the first ghost of ``p`` that ``q`` owns."""
+    return world.hub.ghosts[p * (world.parts + 1) + q]
+
+
+@compiled(allocates=False)
+def slots_of(world, p):
+    """What turns the number of a ghost of a part into its slot."""
+    return world.bases[p] + world.owned[p] - first_of(world, p, 0)
+
+
+@compiled(allocates=False)
+def bits_of(world, p, q, half):
+    """What turns the number of a ghost of ``p`` that ``q`` owns into the place of its bit.
+
+    Each link has words of 64 bits of its own, so that no two machines write to the same one.
+    """
+    links = world.parts * world.parts
+    return 64 * (half * (world.hub.total // 64 + links + 1) + p * world.parts + q)
+
+
+@compiled(allocates=False)
+def carry_owned(team, world, pack, arrive, shadow, values, boxes, olds, half):
+    """Carry the values of owners to their ghosts on other machines."""
+    hub, me, shift = world.hub, world.part, half * world.hub.total
+    for p in range(world.parts):
+        if is_far(world, p):
+            first, last, step = hub.share(team, first_of(world, p, me), first_of(world, p, me + 1))
+            for g in range(first, last, step):
+                home = np.uint64(world.home[np.uint64(g)])
+                pack(values, boxes, home, np.uint64(g + shift))
+                shadow(values, olds, home, np.uint64(g))
+    hub.shake(team, world, hub.sizes, hub.far_sizes, half)
+    slots = slots_of(world, me)
+    for q in range(world.parts):
+        if is_far(world, q):
+            first, last, step = hub.share(team, first_of(world, me, q), first_of(world, me, q + 1))
+            changed = np.int64(0)
+            for g in range(first, last, step):
+                at = np.uint64(g + shift)
+                if arrive(values, olds, boxes, np.uint64(slots + g), np.uint64(g), at):
+                    changed += 1
+            hub.count(team, world.counts, me * world.parts + q, changed)
+
+
+@compiled(allocates=False)
+def clear_far(team, world, copy, values, olds):
+    """Let ghosts of other machines begin a stage at 0, where it only adds to them."""
+    me, slots = world.part, slots_of(world, world.part)
+    for q in range(world.parts):
+        if is_far(world, q):
+            low, high = first_of(world, me, q), first_of(world, me, q + 1)
+            first, last, step = world.hub.share(team, low, high)
+            for g in range(first, last, step):
+                slot = np.uint64(slots + g)
+                copy(values, olds, slot, np.uint64(g), slot)
+
+
+@compiled(allocates=False)
+def carry_members(team, world, members, pack, arrive, values, boxes, olds, half):
+    """Carry which owners are in the frontier, a bit for each ghost, and the values of those.
+
+    Of each `GROUP` of ghosts the values that travel stand together, where its first would: a link
+    between devices is slow if what crosses it lies here and there. Ghosts that arrive join the
+    ``members`` of this part.
+    """
+    hub, me, shift = world.hub, world.part, half * world.hub.total
+    mine = np.uint64(64 * world.words_from[me] - world.bases[me])
+    for p in range(world.parts):
+        if is_far(world, p):
+            low, high = first_of(world, p, me), first_of(world, p, me + 1)
+            place = bits_of(world, p, me, half) // 64
+            first, last, step = hub.share(team, low // GROUP, (high + GROUP - 1) // GROUP)
+            for group in range(first, last, step):
+                at = max(low, GROUP * group) + shift
+                for w in words_of(group, low, high):
+                    word = np.uint64(0)
+                    for g in range(max(low, 64 * w), min(high, 64 * w + 64)):
+                        home = np.uint64(world.home[np.uint64(g)])
+                        if has_bit(world.bits, home + mine):
+                            word |= _U1 << (np.uint64(g) & _U63)
+                            pack(values, boxes, home, np.uint64(at))
+                            at += 1
+                    hub.bits[np.uint64(place + w)] = word
+    hub.shake(team, world, hub.sizes, hub.far_sizes, half)
+    slots, numbers = slots_of(world, me), world.owned[me] - first_of(world, me, 0)
+    for q in range(world.parts):
+        if is_far(world, q):
+            low, high = first_of(world, me, q), first_of(world, me, q + 1)
+            place = bits_of(world, me, q, half) // 64
+            first, last, step = hub.share(team, low // GROUP, (high + GROUP - 1) // GROUP)
+            told = np.int64(0)
+            for group in range(first, last, step):
+                begin = at = max(low, GROUP * group) + shift
+                for w in words_of(group, low, high):
+                    word = hub.bits[np.uint64(place + w)]
+                    join_words(members, 64 * w + numbers, word)
+                    g = 64 * w
+                    while word != 0:
+                        if word & _U1:
+                            slot = np.uint64(slots + g)
+                            arrive(values, olds, boxes, slot, np.uint64(g), np.uint64(at))
+                            at += 1
+                        word >>= _U1
+                        g += 1
+                told += at - begin
+            hub.count(team, world.counts, me * world.parts + q, told)
+
+
+@compiled(allocates=False)
+def words_of(group, low, high):
+    """The words of 64 bits of a group that a link has: none, if the link has no ghosts.
+
+    The other machine writes no more than these, and the hub holds what earlier runs left there.
+    """
+    each = GROUP // 64
+    first, last = max(each * group, low // 64), min(each * group + each, (high + 63) // 64)
+    return range(first, last if low < high else first)
+
+
+@compiled(allocates=False)
+def join_words(bits, place, word):
+    """Set the bits of a word that begins at any place, be it before the first if they are 0."""
+    at, rest = place >> 6, np.uint64(place & 63)
+    low = word << rest
+    high = word >> (_U63 - rest) >> _U1
+    if low != 0:
+        set_bits(bits, np.uint64(at), low)
+    if high != 0:
+        set_bits(bits, np.uint64(at + 1), high)
+
+
+@compiled(allocates=False)
+def set_bits(bits, at, word):
+    """Set bits of a word that other threads may be setting others of."""
+    old = bits[at]
+    while old & word != word:
+        seen = atomic.cas(bits, at, old, old | word)
+        if seen == old:
+            break
+        old = seen
+
+
+@compiled(allocates=False)
+def carry_ghosts(team, world, pack, unpack, values, boxes, emits, stamp, half):
+    """Carry what a stage has left in ghosts to the machines of their owners."""
+    hub, me, shift = world.hub, world.part, half * world.hub.total
+    mark = world.marks.dtype.type(stamp)
+    slots = slots_of(world, me)
+    for q in range(world.parts):
+        if is_far(world, q):
+            first, last, step = hub.share(team, first_of(world, me, q), first_of(world, me, q + 1))
+            for g in range(first, last, step):
+                slot = np.uint64(slots + g)
+                pack(values, boxes, slot, np.uint64(g + shift))
+                if emits:
+                    hub.marks[np.uint64(g + shift)] = np.uint8(world.marks[slot] == mark)
+    hub.shake(team, world, hub.sizes, hub.far_sizes, half)
+    for p in range(world.parts):
+        if is_far(world, p):
+            slots = slots_of(world, p)
+            first, last, step = hub.share(team, first_of(world, p, me), first_of(world, p, me + 1))
+            for g in range(first, last, step):
+                slot = np.uint64(slots + g)
+                unpack(values, boxes, slot, np.uint64(g + shift))
+                if emits:
+                    was = hub.marks[np.uint64(g + shift)] != 0
+                    world.marks[slot] = mark if was else world.marks.dtype.type(0)
+
+
+@compiled(allocates=False)
+def carry_box(team, world, pack, unpack, values, boxes, stamp, half):
+    """Carry the boxes of emitted ghosts, with their values, to the other machines."""
+    hub, first = world.hub, half * world.parts * APART
+    pack_box(team, world, pack, values, boxes, stamp, half)
+    if team.thread == 0:
+        hub.sizes[first + world.part * APART] = hub.boxed(world, world.part, stamp)
+    hub.shake(team, world, hub.sizes, hub.far_sizes, half)
+    unpack_box(team, world, unpack, values, boxes, hub.sizes, first, stamp, half)
+
+
+@compiled(allocates=False)
+def pack_box(team, world, pack, values, boxes, stamp, half):
+    """Put the emitted ghosts of this part, with their values, into the hub."""
+    hub, me, shift = world.hub, world.part, half * world.hub.total
+    begin = first_of(world, me, 0)
+    first, last, step = hub.share(team, begin, begin + hub.boxed(world, me, stamp))
+    for i in range(first, last, step):
+        v = world.box[np.uint64(i)]
+        hub.box[np.uint64(i + shift)] = v
+        pack(values, boxes, np.uint64(world.bases[me] + np.int64(v)), np.uint64(i + shift))
+
+
+@compiled(allocates=False)
+def unpack_box(team, world, unpack, values, boxes, sizes, first_size, stamp, half):
+    """Take those of the other machines out of it; ``sizes`` has how many, `APART` words apart."""
+    hub, shift = world.hub, half * world.hub.total
+    for p in range(world.parts):
+        if is_far(world, p):
+            begin, size = first_of(world, p, 0), sizes[first_size + p * APART]
+            if team.thread == 0:
+                hub.set_boxed(world, p, stamp, size)
+            first, last, step = hub.share(team, begin, begin + size)
+            for i in range(first, last, step):
+                v = hub.box[np.uint64(i + shift)]
+                world.box[np.uint64(i)] = v
+                slot = np.uint64(world.bases[p] + np.int64(v))
+                unpack(values, boxes, slot, np.uint64(i + shift))
+
+
+@compiled(allocates=False)
+def carry_copies(team, world, pack, unpack, values, boxes, length, half):
+    """Carry the copies of replicated fields to the other machines, whole."""
+    hub, me, shift = world.hub, world.part, half * world.parts * length
+    first, last, step = hub.share(team, me * length, (me + 1) * length)
+    for i in range(first, last, step):
+        pack(values, boxes, np.uint64(i), np.uint64(i + shift))
+    hub.shake(team, world, hub.sizes, hub.far_sizes, half)
+    for p in range(world.parts):
+        if is_far(world, p):
+            first, last, step = hub.share(team, p * length, (p + 1) * length)
+            for i in range(first, last, step):
+                unpack(values, boxes, np.uint64(i), np.uint64(i + shift))
+
+
+@compiled(allocates=False)
+def publish_words(world, local, remote, turn):
+    """Put the words of this machine's parts into the hub."""
+    for p in range(world.parts):
+        if not is_far(world, p):
+            at = (turn * world.parts + p) * APART
+            for word in range(3):
+                remote[at + word] = local[at + word]
+
+
+@compiled(allocates=False)
+def receive_words(world, local, remote, turn):
+    """Take the words of the other machines' parts out of the hub."""
+    for p in range(world.parts):
+        if is_far(world, p):
+            at = (turn * world.parts + p) * APART
+            for word in range(3):
+                local[at + word] = remote[at + word]
