@@ -476,7 +476,7 @@ def test_show_versions(capsys):
     lines = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
     assert lines["evener"] == ev.__version__
     assert lines["numpy"] == np.__version__
-    assert {"python", "platform", "cores", "memory", "numba-cuda", "cupy", "ray"} <= lines.keys()
+    assert {"python", "platform", "cores", "memory", "numba-cuda", "cupy"} <= lines.keys()
 
 
 # ---- whatever goes wrong --------------------------------------------------------------------

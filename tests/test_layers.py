@@ -19,7 +19,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 # A module may import from its own layer and from those before it.
 LAYERS = [
-    "device", "graph", "operators", "programs", "engine", "algorithms", "interop", "report", "bench",
+    "device", "graph", "operators", "programs", "engine", "algorithms", "bench",
 ]  # fmt: skip
 TOP = ["cli", "__init__", "__main__"]
 ROOT = [
@@ -30,7 +30,6 @@ ROOT = [
     "versions",
 ]  # these may be imported from everywhere
 RANK = {name: rank for rank, name in enumerate(LAYERS)} | dict.fromkeys(TOP, len(LAYERS))
-BESIDE = {"interop", "report"}  # neither imports the other
 
 # The rooms of `engine`, and its modules beside them, ranked likewise. What is imported when it is
 # first needed may point up: planning runs programs, and runs may ask for a plan.
@@ -97,7 +96,7 @@ def misdirected(layer: str, found: Import) -> str | None:
         return "imports a layer from a module that every layer imports"
     if target not in RANK:  # a name that the package itself re-exports
         target = "__init__"
-    if {layer, target} == BESIDE or RANK[target] > RANK[layer]:
+    if RANK[target] > RANK[layer]:
         return f"points up: {layer} is below {target}"
     return None
 
@@ -238,8 +237,7 @@ def test_the_package_shows_what_is_public_and_nothing_else():
         ("graph", "from .csr import Graph"),
         ("operators", "import evener.programs"),
         ("programs", "from evener.engine import run"),
-        ("report", "from evener.interop import networkx"),
-        ("interop", "from evener.cli import main"),
+        ("bench", "from evener.cli import main"),
         ("versions", "from evener.graph import csr"),
         ("errors", "import evener.graph"),
         ("graph", "import importlib\nimportlib.import_module('evener.engine')"),
@@ -257,7 +255,7 @@ def test_wrong_imports_are_found(layer, line):
         ("graph", "from evener import progress"),
         ("device", "from evener.errors import EvenerError"),
         ("versions", "from evener import __version__"),
-        ("cli", "from evener import report"),
+        ("cli", "from evener import bench"),
         ("cli", "import evener as ev"),
         ("engine", "import os, numpy"),
         ("device", "if TYPE_CHECKING:\n    from evener.graph.csr import Graph"),

@@ -17,7 +17,6 @@ _PACKAGES = (
     "cupy",
     "networkx",
     "pymetis",
-    "ray",
     "matplotlib",
 )
 # CuPy's wheels are named after the CUDA release they were built for.

@@ -1,1 +1,0 @@
-"""Adapters that let other libraries call Evener, one file each."""
