@@ -537,7 +537,10 @@ BOTH_INFINITIES = ev.Graph.from_edges([0, 1], [1, 2], [-math.inf, math.inf])
             r"delta is an array of shape \(50,\); it must be a",
         ),
         (lambda: sssp(ROAD, 0, cutoff=math.nan), "cutoff is nan"),
-        (lambda: bfs(PATH, 0, cutoff=np.ones(50)), r"cutoff is an array of shape \(50,\); it must be"),
+        (
+            lambda: bfs(PATH, 0, cutoff=np.ones(50)),
+            r"cutoff is an array of shape \(50,\); it must be",
+        ),
         (lambda: sssp(NEGATIVE, 0), "no negative weights"),
         (lambda: sssp(NOT_A_NUMBER, 0), "not-a-number"),
         (lambda: sswp(PATH, 0), "sswp needs weights"),
