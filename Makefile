@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/.installed
 EXTRA ?= cu12
 BENCH_INSTALLED := $(VENV)/.installed-bench
 
-.PHONY: help demo test test-all test-gpu test-gpu-sanitize lint bench bench-report clean
+.PHONY: help demo check test test-all test-gpu test-gpu-sanitize lint bench bench-report clean
 
 help:           ## this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/'
@@ -23,6 +23,9 @@ $(INSTALLED): $(BASE_INSTALLED)
 
 demo: $(BASE_INSTALLED)  ## make a graph, save and load it, run four algorithms
 	$(BIN)/python examples/demo.py
+
+check: lint      ## lint, types and the whole surface once, in seconds
+	$(BIN)/python -m pytest tests/test_tiny.py
 
 test: $(INSTALLED)  ## all tests but the long matrices
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
