@@ -53,8 +53,8 @@ def stopping_on_signals() -> Iterator[None]:
     finally:
         sys.unraisablehook = hook
         for number, handler in before.items():
-            # The command has said all that it has to say: nothing more while the process ends.
-            signal.signal(number, signal.SIG_DFL if handler is leave else handler)
+            # The command has said all that it has to say, and Ctrl-C changes nothing any more.
+            signal.signal(number, signal.SIG_IGN if handler is leave else handler)
 
 
 def _stop(number: int, _: FrameType | None) -> None:
