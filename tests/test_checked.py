@@ -70,6 +70,14 @@ class Mistaken(ev.Program):
             s.real[v] = int(np.inf * s.degree[v])
         elif s.which == 17:
             s.small[v] = np.inf * s.degree[v]
+        elif s.which == 18:
+            s.real[v] = divmod(s.id[v], s.zero)[1]
+        elif s.which == 19:
+            s.real[v] = np.floor_divide(s.id[v], s.zero)
+        elif s.which == 20:
+            s.real[v] = -(s.zero - 9223372036854775807 - 1)
+        elif s.which == 21:
+            s.real[v] = abs(s.zero - 9223372036854775807 - 1)
         else:
             s.real[v] = TABLE[s.zero - 1] * MIXED[1] + SQUARE[1:, 2][s.zero]
 
@@ -94,6 +102,10 @@ FOUND = {
     15: ("table[s.id[v] + 1]", "table is indexed out of range"),
     16: ("int(np.inf * s.degree[v])", "does not fit int64 becomes a whole number"),
     17: ("s.small[v] = np.inf", "does not fit int32 goes into small"),
+    18: ("divmod(s.id[v]", "a division by 0"),
+    19: ("np.floor_divide", "a division by 0"),
+    20: ("-(s.zero - 9", "a number overflows"),
+    21: ("abs(s.zero - 9", "a number overflows"),
 }
 
 

@@ -1,7 +1,7 @@
 """Programs that check themselves: the same text, with guards where something may go wrong.
 
 Guards (`evener.programs.guards`) stand at indices that are computed, at divisors, where whole
-numbers are added, subtracted, multiplied or shifted, and where values go into fields. They are
+numbers are added, subtracted, multiplied, shifted or change their sign, and where values go into fields. They are
 part of the functors, so every device that runs programs runs checked ones. ``combine`` and
 ``until`` know no vertex at which a fault could be noted, and have no guards. Nor have functions
 that functors call, and what ``gather`` and ``reduce`` add up.
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import math
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -33,6 +34,9 @@ _UNGUARDED = ("combine", "until")  # roles
 _ARITHMETIC = {ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.LShift: "shift",
                ast.Pow: "power"}  # fmt: skip
 _DIVISION = {ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%"}
+_DIVIDING = (
+    divmod, np.divide, np.floor_divide, np.mod, np.fmod, np.divmod, math.fmod, math.remainder,
+)  # fmt: skip
 _MOST_PLACES = 1 << 18
 
 
@@ -231,9 +235,22 @@ class _Guarding(Rewriter):
         more = values[0], call, str(limits.min), str(limits.max)
         return self.guard("added", node, f"the sum in {field} overflows {dtype}", *more)
 
+    def _UnaryOp(self, node: ast.UnaryOp) -> str | None:
+        if not isinstance(node.op, ast.USub) or isinstance(node.operand, ast.Constant):
+            return None
+        return self.guard("negate", node, "a number overflows", f"({self.text(node.operand)})")
+
     def _conversion(self, node: ast.Call) -> str | None:
-        """A number that becomes a whole number, such as ``int(x)``."""
+        """A function of numbers that may fail: a division, ``abs(x)``, ``int(x)``."""
         found = self._around(node.func)
+        divides = len(node.args) == 2 and not node.keywords
+        if divides and any(found is one for one in _DIVIDING):
+            what, by = "a division by 0", f"({self.text(node.args[1])})"
+            divisor = self.guard("divisor", node, what, by)
+            return f"{self.text(node.func)}({self.text(node.args[0])}, {divisor})"
+        if len(node.args) == 1 and (found is abs or found is np.abs):
+            value = f"({self.text(node.args[0])})"
+            return self.guard("magnitude", node, "a number overflows", value)
         if len(node.args) != 1 or not (found is int or found is np.int64):
             return None  # narrower ones are often meant to cut off what does not fit
         limits = np.iinfo(np.int64)

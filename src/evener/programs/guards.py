@@ -121,6 +121,24 @@ def multiply(faults, at, place, other, a, b):
 
 
 @_guard
+def negate(faults, at, place, other, value):
+    """A number whose sign changes: of the least whole number there is no opposite."""
+    found = -value
+    if value * 0 == 0 and abs(1.0 * found + 1.0 * value) > _WRAPPED:
+        note(faults, at, place, other)
+    return found
+
+
+@_guard
+def magnitude(faults, at, place, other, value):
+    """An absolute value."""
+    found = abs(value)
+    if found < 0:
+        note(faults, at, place, other)
+    return found
+
+
+@_guard
 def shift(faults, at, place, other, a, b):
     """A whole number shifted to the left, which must not overflow."""
     found = a << b
@@ -148,5 +166,6 @@ def added(faults, at, place, other, value, old, low, high):
 
 
 GUARDS = (
-    index, entry, divisor, number, whole, single, add, subtract, multiply, shift, power, added,
+    index, entry, divisor, number, whole, single, add, subtract, multiply, negate, magnitude, shift,
+    power, added,
 )  # fmt: skip
