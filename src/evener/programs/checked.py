@@ -1,10 +1,10 @@
 """Programs that check themselves: the same text, with guards where something may go wrong.
 
 Guards (`evener.programs.guards`) stand at indices that are computed, at divisors, where whole
-numbers are added, subtracted, multiplied, shifted or change their sign, and where values go into fields. They are
-part of the functors, so every device that runs programs runs checked ones. ``combine`` and
-``until`` know no vertex at which a fault could be noted, and have no guards. Nor have functions
-that functors call, and what ``gather`` and ``reduce`` add up.
+numbers are added, subtracted, multiplied, shifted or change their sign, and where values go into
+fields. They are part of the functors, so every device that runs programs runs checked ones.
+``combine`` and ``until`` know no vertex at which a fault could be noted, and have no guards. Nor
+have functions that functors call, and what ``gather`` and ``reduce`` add up.
 """
 
 from __future__ import annotations
