@@ -489,6 +489,16 @@ def test_explain_says_what_gave_way(monkeypatch):
     assert "fastest" not in told
 
 
+def test_a_set_of_the_environment_gives_way_to_nothing(monkeypatch):
+    def refuse(*_):
+        raise NotLoweredError("Search has something.")
+
+    monkeypatch.setenv("EVENER_DEVICE", "cpu:1+cpu:1")
+    monkeypatch.setattr("evener.engine.targets.parts_cpu.run_parts", refuse)
+    with pytest.raises(NotLoweredError, match="has something"):
+        run(Search, NAMED, source="a")
+
+
 def test_auto_without_a_gpu(monkeypatch):
     monkeypatch.delenv("EVENER_DEVICE", raising=False)
     monkeypatch.setattr(devices_module, "why_not", lambda: "there is none.")

@@ -60,9 +60,10 @@ def run_on(target: Target, job: Job, request: Request) -> list[str]:
         return target.module.run(job, request)
     except (NotLoweredError, MemoryBudgetError) as error:
         too_large = isinstance(error, MemoryBudgetError)
-        if request.asked or (too_large and target.name != "hybrid"):
+        turn_to = _NEXT.get(target.name)
+        if request.asked or turn_to is None or (too_large and target.name != "hybrid"):
             raise
-        then, said = _NEXT[target.name](job, request)
+        then, said = turn_to(job, request)
         job.stats["device"] = str(then.devices[0])
         return [f"{error} {said}", *run_on(target_of(then.devices), job, then)]
 
