@@ -142,11 +142,8 @@ class Calibration:
         edge, vertex, message = (tuple((larger * one).tolist()) for one in found[:3])
         found = found._replace(edge=edge, vertex=vertex, message=message)
         # Supersteps do not grow with a graph unless its diameter does.
-        longer = (
-            max(1.0, like.num_vertices / 2.0**scale) ** 0.5
-            if kind_of_graph(like) == "lattice"
-            else 1
-        )
+        is_lattice = kind_of_graph(like) == "lattice"
+        longer = max(1.0, like.num_vertices / 2.0**scale) ** 0.5 if is_lattice else 1
         return found._replace(supersteps=found.supersteps * longer)
 
     def growth(self, workload: Workload, device: str, like: Graph, scale: int) -> float:
