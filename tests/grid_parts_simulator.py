@@ -139,7 +139,9 @@ def simulate_hybrid(
         return job
     arguments = gpu_parts.simulated_arguments(job, plan, parts, THREADS, chosen, local, hub, room)
     threads = [int(kind == "cpu") for kind in kinds]
-    on_cpu = native_parts._Run(job, parts, threads, chosen, direction, lambda kernel: hub)
+    on_cpu = native_parts._Run(
+        job, parts, threads, chosen, direction, lambda kernel: hub, growth=64
+    )
     assert on_cpu.kernel.carried == plan.lowered.carried
     on_gpu = Simulation(plan.kernel, arguments)
     try:
