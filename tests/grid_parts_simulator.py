@@ -14,10 +14,10 @@ from evener.engine.job import set_up
 from evener.engine.memory.hub import new_hub
 from evener.engine.memory.parts_gpu import gather_fields, place_parts
 from evener.engine.partition.divide import divide_by
-from evener.engine.targets import gpu
 from evener.engine.targets import parts_cpu as native_parts
 from evener.engine.targets import parts_gpu as gpu_parts
 from evener.engine.targets import parts_gpu_plan as gpu_parts_plan
+from evener.engine.targets.grid import reset_scalars
 from evener.operators.shared.policies import policy_of
 from grid_simulator import PATIENCE, THREADS, Block, Meeting, Translator, here
 
@@ -96,12 +96,12 @@ def simulate_parts(
 ):  # fmt: skip
     """The job after it ran on the simulated parts, its fields as arrays."""
     job = set_up(program, graph, parameters, lazy=True)
-    gpu._reset_scalars(job)
+    reset_scalars(job)
     chosen = policy_of(policy)
-    plan = gpu_parts.make_plan(job, direction, schedule, chosen)
+    plan = gpu_parts.lowered_parts(job, direction, schedule, chosen)
     parts = divide_by(graph, partition, [1 / k] * k, **native_parts.lists_of(job, direction))
     arguments = gpu_parts.simulated_arguments(job, plan, parts, THREADS, chosen, list(range(k)))
-    Simulation(plan.kernel, arguments).wait()
+    Simulation(plan.function, arguments).wait()
     fields = {name: arguments[0][ALLS][i] for i, name in enumerate(job.declaration.fields)}
     at = place_parts(np, parts, graph.degrees, list(range(k)))
     job.fields = gather_fields(np, job, at, fields)
@@ -121,11 +121,11 @@ def simulate_hybrid(
     """
     k, chosen = len(kinds), policy_of(policy)
     job = set_up(program, graph, parameters, lazy=True)
-    gpu._reset_scalars(job)
-    plan = gpu_parts.make_plan(job, direction, "auto", chosen, hub=True)
+    reset_scalars(job)
+    plan = gpu_parts.lowered_parts(job, direction, "auto", chosen, hub=True)
     parts = divide_by(graph, partition, [1 / k] * k, **native_parts.lists_of(job, direction))
     machine_of = [int(kind == "cuda") for kind in kinds] if "cpu" in kinds else list(range(k))
-    hub = new_hub(left_over, job, parts, machine_of, plan.lowered)
+    hub = new_hub(left_over, job, parts, machine_of, plan.kernel)
     hub.reset()
     local = [p for p, kind in enumerate(kinds) if kind == "cuda"]
     if "cpu" not in kinds:
@@ -133,7 +133,7 @@ def simulate_hybrid(
             gpu_parts.simulated_arguments(job, plan, parts, THREADS, chosen, [p], hub)
             for p in local
         ]
-        for card in [Simulation(plan.kernel, arguments) for arguments in given]:
+        for card in [Simulation(plan.function, arguments) for arguments in given]:
             card.wait()
         _take(job, parts, {p: arguments for p, (arguments,) in enumerate(given)})
         return job
@@ -142,8 +142,8 @@ def simulate_hybrid(
     on_cpu = native_parts._Run(
         job, parts, threads, chosen, direction, lambda kernel: hub, growth=64
     )
-    assert on_cpu.kernel.carried == plan.lowered.carried
-    on_gpu = Simulation(plan.kernel, arguments)
+    assert on_cpu.kernel.plan.carried == plan.plan.carried
+    on_gpu = Simulation(plan.function, arguments)
     try:
         on_cpu.go(on_gpu.check, hub.give_up)
     finally:

@@ -16,11 +16,11 @@ import numpy as np
 from evener.device import atomic, serial, warp
 from evener.device.compile import Compiled
 from evener.device.keys import names_read
-from evener.engine.codegen.gpu import SIGNATURE
-from evener.engine.codegen.resume import MORE_ROOM
+from evener.engine.codegen.print_gpu import MORE_ROOM, SIGNATURE
 from evener.engine.job import set_up
 from evener.engine.memory.gpu import HostMemory, fill_fields, in_users_order
 from evener.engine.targets import gpu
+from evener.engine.targets.grid import reset_scalars
 from evener.operators.gpu import vertices
 from evener.operators.gpu.record import STATUS
 
@@ -169,8 +169,8 @@ def simulate(
     ``room``: for so many recorded vertices, at first; the kernel may ask for more.
     """
     job = set_up(program, graph, parameters, lazy=True)
-    gpu._reset_scalars(job)
-    plan = gpu._plan(job, direction, schedule)
+    reset_scalars(job)
+    plan = gpu._lowered(job, direction, schedule)
     arguments, at = gpu._arguments(HostMemory(), job, plan, room or 64 * graph.num_vertices + 64)
     pools, members = gpu.first_frontier(job, at)
     for (first, last), words in zip(gpu._POOLS, arguments[5], strict=True):
@@ -180,7 +180,7 @@ def simulate(
     fields = fill_fields(np, job.fields, at, fixed)
     arguments = (*arguments[:2], tuple(fields), *arguments[3:])
     job.launches = 1
-    while run_block(plan.kernel, arguments) == MORE_ROOM:
+    while run_block(plan.function, arguments) == MORE_ROOM:
         job.launches += 1
         at_record = SIGNATURE.index("record")
         record = tuple(

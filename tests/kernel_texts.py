@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from evener.engine.codegen import exchange as lower_exchange
-from evener.engine.codegen.cpu import lower_led
-from evener.engine.codegen.gpu import lower_grid
-from evener.engine.codegen.parts_cpu import lower_parts
-from evener.engine.codegen.parts_gpu import lower_grid_parts
-from evener.engine.codegen.stages import Kernel
+from evener.engine.codegen import print_exchange
+from evener.engine.codegen.crew import lower_led
+from evener.engine.codegen.print_gpu import lower_grid
+from evener.engine.codegen.print_parts_cpu import lower_parts
+from evener.engine.codegen.print_parts_gpu import lower_grid_parts
+from evener.engine.codegen.printer import Kernel
 from evener.engine.job import Job, set_up
 from evener.errors import EvenerError
 from evener.operators.shared.policies import policy_of
@@ -62,7 +62,7 @@ def _remembering(make: Callable[[str], Any]) -> Callable[[str], Any]:
     return made
 
 
-lower_exchange.made = _remembering(lower_exchange.made)
+print_exchange.made = _remembering(print_exchange.made)
 
 
 def told(kernel: Kernel) -> str:

@@ -23,6 +23,7 @@ from evener.engine.partition.partitioners import PARTITIONERS
 from evener.errors import DeviceError, MemoryBudgetError, ProgramError
 from evener.operators.shared.policies import EVERY, NAMES
 from evener.programs.fields import HIDDEN
+from failing import fail_at, fail_beside_python
 from graphs import DEGENERATE, graphs
 from shared_programs import Around, Echoes, Neighbours, Outwards, Spread, parameters_for, programs
 from test_grid_simulated import suits
@@ -407,17 +408,17 @@ def test_limits_of_memory(devices):
 
 
 @pytest.mark.parametrize(
-    ("devices", "part", "module"),
+    ("devices", "part", "fail"),
     [
-        ("cpu:1+cpu:1+cpu:1", 2, "targets.parts_cpu"),
-        ("cpu:2+python", 0, "reference.compiled_stage"),
-        ("python+cpu:1+cpu:1", 1, "reference.compiled_stage"),
+        ("cpu:1+cpu:1+cpu:1", 2, fail_at),
+        ("cpu:2+python", 0, fail_beside_python),
+        ("python+cpu:1+cpu:1", 1, fail_beside_python),
     ],
 )
-def test_a_device_that_fails_ends_the_run_at_once(devices, part, module, monkeypatch):
+def test_a_device_that_fails_ends_the_run_at_once(devices, part, fail, monkeypatch):
     graph = RANDOM["grid"]()
     want = ev.run(Search, graph, source=0, device=devices).depth
-    monkeypatch.setattr(f"evener.engine.{module}.fault", (part, 2))
+    fail(monkeypatch, part, 2)
     for _ in range(2):  # the first time it also compiles
         began = time.perf_counter()
         with pytest.raises(

@@ -17,7 +17,7 @@ from evener.algorithms.connected_components import Components
 from evener.algorithms.pagerank import DanglingPageRank, PageRank
 from evener.algorithms.sssp import SSSP, CutoffSSSP, TargetSSSP
 from evener.algorithms.sswp import SSWP
-from evener.engine.codegen.gpu import SIGNATURE
+from evener.engine.codegen.print_gpu import SIGNATURE
 from evener.engine.job import set_up
 from evener.engine.records import RecordIsFull
 from evener.engine.reference.loop import interpret
@@ -26,6 +26,7 @@ from evener.operators.gpu import machines
 from evener.operators.gpu.record import NEEDED
 from evener.operators.shared.policies import policy_of
 from evener.programs.stages import advance, compute, filter, repeat
+from failing import fail_at
 from grid_parts_simulator import Simulation, simulate_hybrid
 from shared_programs import Around, Echoes, Repeats, parameters_for
 from test_cuda_compile import CASES
@@ -222,8 +223,8 @@ def test_who_may_run_ahead(program, runs):
     """Not who tells supersteps apart, pulls, records, or writes what is not merged."""
     job = set_up(program, GRAPHS["rmat"], parameters_for(program, GRAPHS["rmat"]), lazy=True)
     for hub in (True, False):
-        plan = gpu_parts.make_plan(job, "auto", "auto", policy_of("refined"), hub)
-        assert ("listen(" in plan.lowered.text) == (runs and hub)
+        plan = gpu_parts.lowered_parts(job, "auto", "auto", policy_of("refined"), hub)
+        assert ("listen(" in plan.kernel.text) == (runs and hub)
 
 
 def test_by_degree():
@@ -232,9 +233,7 @@ def test_by_degree():
 
 @pytest.mark.parametrize("program", [BFS, SSSP], ids=lambda p: p.__name__)
 def test_a_cpu_part_that_fails_lets_the_others_go(program, monkeypatch):
-    from evener.engine.targets import parts_cpu as native_parts
-
-    monkeypatch.setattr(native_parts, "fault", (0, 1))
+    fail_at(monkeypatch, 0, 1)
     with pytest.raises(ev.DeviceError, match="partition 0 on cpu:1 failed"):
         check(program, GRAPHS["grid"], SETS[0])
 

@@ -14,7 +14,7 @@ from evener.algorithms.pagerank import PageRank
 from evener.algorithms.sssp import SSSP
 from evener.device import mapped
 from evener.engine import devices as devices_module
-from evener.engine.codegen.stages import NotLoweredError
+from evener.engine.codegen.passes import NotLoweredError
 from evener.engine.devices import Device
 from evener.engine.job import set_up
 from evener.engine.memory import edges as gpu_placement

@@ -22,6 +22,7 @@ from evener.engine.targets import parts_cpu as native_parts
 from evener.engine.targets.parts_cpu import execute_parts
 from evener.errors import DeviceError
 from evener.operators.shared.policies import EVERY, policy_of
+from failing import fail_at
 from graphs import DEGENERATE
 from shared_programs import module
 from test_interpret import (
@@ -367,11 +368,11 @@ def test_trace_of_a_set_as_a_timeline(devices, tmp_path):
 )
 def test_a_part_that_fails_ends_the_run(part, monkeypatch):
     graph = small()
-    monkeypatch.setattr(native_parts, "fault", (part, 2))
+    fail_at(monkeypatch, part, 2)
     began = time.perf_counter()
     with pytest.raises(DeviceError, match=rf"partition {part} on cpu:\d failed"):
         ev.run(Search, graph, source=1, device=THREE)
-    monkeypatch.setattr(native_parts, "fault", None)
+    monkeypatch.undo()
     again = ev.run(Search, graph, source=1, device=THREE)
     assert again.stats["supersteps"] > 2
     assert time.perf_counter() - began < 60  # most of it compiling

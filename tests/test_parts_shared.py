@@ -7,7 +7,7 @@ import evener as ev
 from evener.algorithms.bfs import BFS
 from evener.algorithms.connected_components import Components, DirectedComponents
 from evener.device import atomic
-from evener.engine.codegen.exchange_plan import Needs
+from evener.engine.codegen.analysis import Needs
 from evener.engine.codegen.rewrite import far_is_global
 from evener.programs import VERTEX, Field, Program, functor
 from evener.programs.stages import compute, edges, gather, repeat

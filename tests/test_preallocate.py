@@ -109,11 +109,11 @@ def test_rooms_do_not_grow_beyond_a_limit(nothing_remembered):
 def test_what_parts_of_a_gpu_may_record():
     from evener.engine.partition.divide import divide
     from evener.engine.targets.parts_gpu import most_recorded_on
-    from evener.engine.targets.parts_gpu_plan import make_plan
+    from evener.engine.targets.parts_gpu_plan import lowered_parts
     from evener.operators.shared.policies import policy_of
 
     job = set_up(Repeats, GRAPH, {"times": 1})
-    plan = make_plan(job, "auto", "auto", policy_of("refined"))
+    plan = lowered_parts(job, "auto", "auto", policy_of("refined"))
     halves = np.arange(GRAPH.num_vertices) % 2
     parts = divide(GRAPH, halves, 2, pulls=False, in_order=False)
     assert most_recorded_on(job, plan, parts, [0, 1]) is None

@@ -231,7 +231,7 @@ def test_helpers_that_are_compiled(device):
 
 
 def test_the_kernel_of_a_gpu_is_not_written_either():
-    from evener.engine.codegen.gpu import lower_grid
+    from evener.engine.codegen.print_gpu import lower_grid
     from evener.engine.job import set_up
 
     with pytest.raises(DeviceError, match=r"Prints.touch, line \d+ of .*: calls print, which only"):

@@ -13,7 +13,7 @@ import pytest
 
 import evener as ev
 from evener.engine import devices as devices_module
-from evener.engine.codegen.stages import NotLoweredError
+from evener.engine.codegen.passes import NotLoweredError
 from evener.engine.devices import Device, choose_devices
 from evener.engine.results.result import Export, Result
 from evener.engine.results.trace import MOST_ROWS, Trace

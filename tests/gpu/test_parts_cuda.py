@@ -16,6 +16,7 @@ import evener as ev
 from evener.engine.targets.parts_gpu import Card
 from evener.errors import DeviceError, MemoryBudgetError
 from evener.operators.shared.policies import NAMES
+from failing import fail_at
 from graphs import DEGENERATE
 from shared_programs import Around, Echoes, parameters_for, programs
 from test_device_sets import SPLIT, Half, compare, parameters_of
@@ -171,7 +172,7 @@ def test_many_hybrid_runs_are_equal():
 def test_a_cpu_part_that_fails_ends_the_run(monkeypatch):
     grid = ev.generate.grid(60, 60)
     ev.bfs(grid, 0, device=SETS["hybrid"])
-    monkeypatch.setattr("evener.engine.targets.parts_cpu.fault", (0, 5))
+    fail_at(monkeypatch, 0, 5)
     ev.bfs(grid, 0, device="cpu")
     with pytest.raises(DeviceError, match="partition 0 on cpu:4 failed"):
         ev.bfs(grid, 0, device=SETS["hybrid"])

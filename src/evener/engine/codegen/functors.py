@@ -18,13 +18,13 @@ from evener.device.states import Identity, state_type
 from evener.engine.job import Job, field_dtype
 from evener.errors import ProgramError
 from evener.graph.csr import Graph
-from evener.programs.fields import Field, Scalar
+from evener.programs.fields import Field, Scalar, neutral
 from evener.programs.kinds import Use
 from evener.programs.program import Declaration
 from evener.programs.stages import Gather, walk
 
 if TYPE_CHECKING:
-    from evener.engine.codegen.stages import Kernel
+    from evener.engine.codegen.printer import Kernel
 
 OFFERED = ("weight", "id", "degree", "superstep", "num_vertices", "changed")
 
@@ -114,6 +114,16 @@ def total_dtype(
         wide = {"b": np.int64, "i": np.int64, "u": np.uint64}
         _totals[key] = np.dtype(wide.get(dtype.kind, dtype))
     return _totals[key]
+
+
+def name_totals(job: Job, kernel: Kernel, vertex: np.generic, state: Any) -> None:
+    """Name the neutral value of each gather of a kernel, in the dtype that it adds up in."""
+    d, functors = job.declaration, functors_of(job, kernel)
+    stages = [gather.stage for gather in kernel.plan.gathers]
+    kernel.totals = tuple(total_dtype(d, functors, stage, vertex, state) for stage in stages)
+    for number, (stage, dtype) in enumerate(zip(stages, kernel.totals, strict=True)):
+        value = 0 if stage.combine_is_functor else neutral(stage.combine, dtype)
+        kernel.names[f"neutral_of_{number}"] = dtype.type(value)
 
 
 def compile_kernel(d: Declaration, worker: Compiled, *examples: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -73,12 +74,12 @@ class Texts:
             lines = ["if inside:", *_indent(lines)]
         return _function("give(values, inside, slot, home)", lines or ["pass"])
 
-    def pack(self, names: tuple[str, ...]) -> str:
+    def pack(self, names: Sequence[str]) -> str:
         """``pack(values, boxes, slot, at)``: values of a slot for another machine."""
         lines = [f"boxes[{i}][at] = {self.value(name, 'slot')}" for i, name in enumerate(names)]
         return _function("pack(values, boxes, slot, at)", lines or ["pass"])
 
-    def unpack(self, names: tuple[str, ...]) -> str:
+    def unpack(self, names: Sequence[str]) -> str:
         """``unpack(values, boxes, slot, at)``: values of a slot from another machine."""
         lines = [f"{self.value(name, 'slot')} = boxes[{i}][at]" for i, name in enumerate(names)]
         return _function("unpack(values, boxes, slot, at)", lines or ["pass"])

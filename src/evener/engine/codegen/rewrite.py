@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from evener.device import atomic, serial
 from evener.programs.access import VERTICES
 from evener.programs.program import Declaration
 from evener.programs.stages import Advance, Backwards, Edges, Gather, walk
@@ -82,6 +83,14 @@ def globalized(d: Declaration, name: str, far_is_global: bool = False) -> Any:
     rewritten = _Rewriter(state, vertices - known, replicated, known).visit(tree)
     ast.increment_lineno(rewritten, d.functors[name].line - 1)
     return _compiled_like(function, definition)
+
+
+def without_atomics(function: Any) -> Any:
+    """A function with plain updates, for a thread that has what it writes to itself."""
+    swapped = {k: serial if v is atomic else v for k, v in function.__globals__.items()}
+    return types.FunctionType(
+        function.__code__, swapped, function.__name__, function.__defaults__, function.__closure__
+    )
 
 
 class _Rewriter(ast.NodeTransformer):

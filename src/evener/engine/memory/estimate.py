@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from evener.device import format_bytes, parse_bytes
-from evener.engine.codegen.stages import pulls
+from evener.engine.codegen.analysis import pulls
 from evener.engine.job import field_dtype
 from evener.engine.partition.stats import PartitionStats, measure_partition
 from evener.errors import DeviceError, EvenerError, MemoryBudgetError

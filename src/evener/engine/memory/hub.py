@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from evener.engine.codegen.exchange import PartsKernel
+from evener.engine.codegen.printer import Kernel
 from evener.engine.job import Job, field_dtype
 from evener.engine.partition.divide import Parts
 from evener.operators.shared.hub import APART, FLAG_WORDS
@@ -57,7 +57,7 @@ class HubMemory(NamedTuple):
 
 def new_hub(
     allocate: Callable[[int, Any], np.ndarray], job: Job, parts: Parts, machine_of: list[int],
-    kernel: PartsKernel, boxes: Callable[[int, Any], Any] | None = None,
+    kernel: Kernel, boxes: Callable[[int, Any], Any] | None = None,
 ) -> HubMemory:  # fmt: skip
     """A hub for the parts and for what a kernel exchanges; ``allocate(length, dtype)``.
 
@@ -76,8 +76,8 @@ def new_hub(
         boxes(2 * ghosts, ids),
         boxes(2 * ghosts, np.uint8),
         boxes(2 * (ghosts // 64 + k * k + 1), np.uint64),
-        tuple(boxes(2 * ghosts, dtypes[name]) for name in kernel.carried),
-        tuple(boxes(2 * k * n, dtypes[name]) for name in kernel.united),
+        tuple(boxes(2 * ghosts, dtypes[name]) for name in kernel.plan.carried),
+        tuple(boxes(2 * k * n, dtypes[name]) for name in kernel.plan.united),
         tuple(
             allocate(words, field_dtype(scalar.dtype, job.graph))
             for scalar in job.declaration.scalars.values()
@@ -85,7 +85,7 @@ def new_hub(
     )
 
 
-def no_hub(job: Job, parts: Parts, kernel: PartsKernel) -> HubMemory:
+def no_hub(job: Job, parts: Parts, kernel: Kernel) -> HubMemory:
     """What kernels are given where all parts are on one machine."""
     return new_hub(
         lambda length, dtype: np.zeros(1, dtype), job, parts, [0] * len(parts.parts), kernel

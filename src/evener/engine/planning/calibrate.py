@@ -20,7 +20,7 @@ import numpy as np
 
 from evener.device import num_cores
 from evener.device.kept_files import load_bytes, save_bytes
-from evener.engine.codegen.stages import pulls
+from evener.engine.codegen.analysis import pulls
 from evener.engine.measured import code_of, kind_of_graph, this_machine
 from evener.engine.memory.edges import edges_mapped
 from evener.engine.partition.partitioners import partition

@@ -22,7 +22,7 @@ import numpy as np
 
 from evener.device import available_memory, format_bytes, num_threads
 from evener.device.once import once
-from evener.engine.codegen.stages import pulls
+from evener.engine.codegen.analysis import pulls
 from evener.engine.devices import Device
 from evener.engine.memory.estimate import edge_bytes, estimate_memory
 from evener.engine.partition.partitioners import PARTITIONERS, partition

@@ -26,26 +26,25 @@ from evener.engine.codegen.functors import (
     compile_kernel,
     functors_of,
     kernel_key,
+    name_totals,
     state_of,
     told_as_mistakes,
-    total_dtype,
     unsigned,
 )
+from evener.engine.codegen.passes import stage_plan
+from evener.engine.codegen.plan import KernelPlan
+from evener.engine.codegen.print_cpu import EDGE_PROLOGUE, ThreadsPrinter
+from evener.engine.codegen.printer import Kernel
 from evener.engine.codegen.rewrite import globalized
-from evener.engine.codegen.stages import _EDGE_PROLOGUE, Kernel, _Writer
 from evener.engine.codegen.worker import worker_of
 from evener.engine.job import Job, field_dtype
 from evener.engine.memory.growing import edge_rooms
 from evener.engine.reference.exchange import Holding, Local
 from evener.engine.reference.stages import Adjacency, Frontier, Outcome, Part
-from evener.errors import DeviceError
 from evener.operators.cpu.frontier import BUFFER, FORM, INFO_WORDS, SIZE
 from evener.operators.cpu.vertices import partial_words
 from evener.operators.shared.frontier import BITS
-from evener.programs.fields import neutral
-from evener.programs.stages import Advance, Compute, Edges, Filter, Gather, Reduce, Repeat, Stage
-
-fault: tuple[int, int] | None = None  # tests have a part fail at a superstep
+from evener.programs.stages import Advance, Compute, Edges, Filter, Gather, Reduce, Stage
 
 _SIGNATURE = (
     "thread", "threads", "sync", "graph", "fields", "params", "scalars", "told", "fronts", "marks",
@@ -76,10 +75,6 @@ class CompiledPart(Part):
 
     def run(self, stage: Stage, frontier: Frontier, pull: bool = False) -> Outcome:
         """Run any stage but a loop, as `evener.engine.reference.stages.run_stage` does."""
-        if fault == (self.number, self.s.superstep):
-            raise DeviceError(
-                f"partition {self.number} on cpu:{self.threads} failed, so the run did."
-            )
         if not self.vertices:  # kernels are compiled for arrays that hold something
             return Outcome([] if isinstance(stage, Advance | Filter | Gather) else None)
         on_edges = isinstance(stage, Filter | Compute) and stage.on_edges
@@ -182,16 +177,17 @@ class CompiledPart(Part):
 
     # ---- the kernels ----------------------------------------------------------------------
 
-    def worker(self, stage: Stage, pull: bool) -> tuple[Compiled, list[np.dtype]]:
+    def worker(self, stage: Stage, pull: bool) -> tuple[Compiled, tuple[np.dtype, ...]]:
         """The kernel of a stage, and the dtypes of the totals that it stores."""
         if (stage, pull) not in self.workers:
             self.workers[stage, pull] = self._worker(stage, pull)
         return self.workers[stage, pull]
 
-    def _worker(self, stage: Stage, pull: bool) -> tuple[Compiled, list[np.dtype]]:
+    def _worker(self, stage: Stage, pull: bool) -> tuple[Compiled, tuple[np.dtype, ...]]:
         d, first = self.declaration, not self.workers
         state = state_of(d)
-        kernel = _StageWriter(self.job, "pull" if pull else "push", state).write_stage(stage)
+        made = stage_plan(self.job, stage, "pull" if pull else "push")
+        kernel = _StagePrinter(self.job, made, state).print()
         functors = functors_of(self.job, kernel)
         vertex = self.ids.type(0)
         example = state(
@@ -200,15 +196,9 @@ class CompiledPart(Part):
         )  # fmt: skip
         if first:
             check_functors(d, functors, vertex, example)
-        totals = []
-        for number, gathered in enumerate(kernel.gathers):
-            dtype = total_dtype(d, functors, gathered, vertex, example)
-            kernel.names[f"neutral_of_{number}"] = dtype.type(
-                0 if gathered.combine_is_functor else neutral(gathered.combine, dtype)
-            )
-            totals.append(dtype)
-        key = (*kernel_key(self.job), "stage", *totals)
-        return worker_of(kernel.text, key, kernel.names), totals
+        name_totals(self.job, kernel, vertex, example)
+        key = (*kernel_key(self.job), "stage", *kernel.totals)
+        return worker_of(kernel.text, key, kernel.names), kernel.totals
 
 
 def _fill(front: tuple[np.ndarray, ...], *columns: list[int]) -> None:
@@ -227,13 +217,13 @@ def _members(queue: np.ndarray, bits: np.ndarray, info: np.ndarray) -> Frontier:
     return [Local(v) for v in found.tolist()]
 
 
-class _StageWriter(_Writer):
-    """Writes a kernel of one stage, over a frontier that it is given."""
+class _StagePrinter(ThreadsPrinter):
+    """Prints a kernel of one stage, over a frontier that it is given."""
 
     signature = _SIGNATURE
 
-    def __init__(self, job: Job, direction: str, state: Any):
-        super().__init__(job, direction, state)
+    def __init__(self, job: Job, plan: KernelPlan, state: Any):
+        super().__init__(job, plan, state)
         for name, functor in self.d.functors.items():
             function = globalized(self.d, name)
             if function is not functor.function:
@@ -241,38 +231,17 @@ class _StageWriter(_Writer):
                 self.names[f"f_{name}"] = self.names[f"alone_{name}"] = found
         self.step = "superstep"
 
-    def write_stage(self, stage: Stage) -> Kernel:
-        """The kernel of a stage."""
-        uses_edges = isinstance(stage, Filter | Compute) and stage.on_edges
-        uses_edges = uses_edges or (isinstance(stage, Advance) and stage.emit == "edges")
-        self.has_edges = False  # where an advance comes from edges, it gets their targets
-        changes: dict[str, Any] = {"over_all": False}
-        if isinstance(stage, Advance):
-            changes["idempotent"] = False  # nothing twice: there is room for each vertex once
-        one = dataclasses.replace(stage, **changes)
-        for line in (*_PROLOGUE, *(_EDGE_PROLOGUE if uses_edges else ())):
-            self.put(line)
+    def print(self) -> Kernel:
+        """The kernel of the stage; every frontier is taken by the host."""
+        (step,) = self.plan.body
+        on_edges = self.plan.has_edges or getattr(step.stage, "on_edges", False)
+        self.put(*_PROLOGUE, *(EDGE_PROLOGUE if on_edges else ()))
         for i, name in enumerate(self.d.scalars):
-            dtype = field_dtype(self.d.scalars[name].dtype, self.job.graph)
-            value = neutral(self.d.scalars[name].merge, dtype)
-            self.names[f"neutral_{name}"] = dtype.type(value)
             self.put(f"scalar_{name}, partial_{name} = scalars[{i}], partials[{i + 1}]")
-        for i, name in enumerate(self.d.fields):
-            self.put(f"field_{name} = fields[{i}]")
-        self.sequence((one,))
-        for name in self.d.scalars:
-            self.put(f"partial_{name}[8 * thread] = scalar_{name}")
+        self.put(*(f"field_{name} = fields[{i}]" for i, name in enumerate(self.d.fields)))
+        self.emit(step.nodes)
+        self.put(*(f"partial_{name}[8 * thread] = scalar_{name}" for name in self.d.scalars))
         self.put("found[1 + thread] = visited")
         self.put("if thread == 0: found[0] = changed")
         self.put("return False")
-        text = f"def worker({', '.join(self.signature)}):\n" + "\n".join(self.lines) + "\n"
-        self.kernel.text, self.kernel.names = text, self.names
-        return self.kernel
-
-    def fused(self, stage: Repeat) -> None:
-        """Loops are the interpreter's."""
-        raise AssertionError("a stage of a part is no loop")
-
-    def keeps(self, stages: tuple[Stage, ...], at: int) -> bool:
-        """Every frontier is taken by the host."""
-        return True
+        return self.kernel()

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from evener.engine.codegen.exchange_plan import Plan
+from evener.engine.codegen import plan
 from evener.operators.shared.policies import Refined, require_form, size_of
 from evener.programs.fields import neutral
 from evener.programs.program import Declaration
@@ -79,9 +79,9 @@ class Exchange:
 
     # ---- the exchanges --------------------------------------------------------------------
 
-    def before(self, plan: Plan) -> list[Fields]:
+    def before(self, told: plan.Exchange) -> list[Fields]:
         """Broadcast to the ghosts; returns what all slots held when the stage began."""
-        for name in plan.broadcast:
+        for name in told.broadcast:
             for holding in self.holdings:
                 values, news = holding.fields[name], []
                 for v in range(holding.owned, len(holding.globals)):
@@ -93,20 +93,20 @@ class Exchange:
                     values[v] = value
                 self.values += len(news)
                 self._count(True, holding, news, values.itemsize)
-        for name in plan.zeroed:
+        for name in told.zeroed:
             for holding in self.holdings:
                 holding.fields[name][holding.owned :] = 0
-        slots = {*plan.broadcast, *plan.zeroed}
-        for groups in (plan.ghosts, plan.replicated):
-            slots.update(*groups.values(), groups)
+        slots = {*told.broadcast, *told.zeroed}
+        for groups in (told.ghosts, told.replicated):
+            slots.update(name for leader, rest in groups for name in (leader, *rest))
         return [{name: h.fields[name].copy() for name in slots} for h in self.holdings]
 
-    def after(self, plan: Plan, before: list[Fields]) -> None:
+    def after(self, told: plan.Exchange, before: list[Fields]) -> None:
         """Reduce what the stage wrote to ghosts into the owners, and merge replicated fields."""
         # All messages leave before one arrives: owners merge into fields that ghosts do not show.
         messages = []
         for holding, old in zip(self.holdings, before, strict=True):
-            for leader, followers in plan.ghosts.items():
+            for leader, followers in told.ghosts:
                 changed = self._changed(holding.fields, old, leader, followers)
                 news = []
                 for v in changed[changed >= holding.owned].tolist():
@@ -118,7 +118,7 @@ class Exchange:
         for index, leader, followers, sent in messages:
             owner = self.holdings[self.part_of[index]].fields
             self._receive(owner, self.local_of[index], leader, followers, sent)
-        for leader, followers in plan.replicated.items():
+        for leader, followers in told.replicated:
             self._merge_replicated(leader, followers, before)
 
     def _count(self, owners_tell: bool, holding: Holding, news: list[int], width: int) -> None:

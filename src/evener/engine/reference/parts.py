@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from evener.engine.codegen.exchange_plan import exchanges_of
+from evener.engine.codegen.analysis import exchanges_of
 from evener.engine.devices import require_together
 from evener.engine.job import Job
 from evener.engine.memory.estimate import require_parts

@@ -14,20 +14,21 @@ from evener.device.compile import Compiled, kind_of
 from evener.device.states import Identity
 from evener.device.sync import new_sync
 from evener.device.team import most_threads, run_led
-from evener.engine.codegen.cpu import lower_led
+from evener.engine.codegen.analysis import pulls
+from evener.engine.codegen.crew import lower_led
 from evener.engine.codegen.functors import (
     check_functors,
     compile_kernel,
     examples_of,
     functors_of,
     kernel_key,
+    name_totals,
     state_of,
     told_as_mistakes,
-    total_dtype,
     unsigned,
     weights_of,
 )
-from evener.engine.codegen.stages import Kernel, pulls
+from evener.engine.codegen.printer import Kernel
 from evener.engine.codegen.worker import worker_of
 from evener.engine.job import Job, field_dtype
 from evener.engine.memory.growing import (
@@ -137,13 +138,9 @@ def _make_plan(job: Job, direction: str) -> _Plan:
     d = job.declaration
     state = state_of(d)
     kernel = lower_led(job, direction, state)
-    for number, stage in enumerate(kernel.gathers):
-        dtype = total_dtype(d, functors_of(job, kernel), stage, *examples_of(job))
-        kernel.names[f"neutral_of_{number}"] = dtype.type(
-            0 if stage.combine_is_functor else neutral(stage.combine, dtype)
-        )
-    totals = tuple(kernel.names[f"neutral_of_{n}"].dtype for n in range(len(kernel.gathers)))
-    key = (*kernel_key(job), totals)
+    if kernel.plan.gathers:
+        name_totals(job, kernel, *examples_of(job))
+    key = (*kernel_key(job), kernel.totals)
     worker = worker_of(kernel.text, key, kernel.names)
     return _Plan(worker, kernel, pulls(d, direction))
 
@@ -188,7 +185,7 @@ _kept: weakref.WeakKeyDictionary[Graph, tuple[Any, tuple[Any, ...]]] = weakref.W
 def _scratch(job: Job, plan: _Plan, threads: int, rooms: Rooms) -> tuple[Any, ...]:
     """All else that the kernel works on, new or used before."""
     key, scratch = _kept.pop(job.graph, (None, ()))
-    plain = not plan.kernel.has_edges and not plan.kernel.orders
+    plain = not plan.kernel.plan.has_edges and not plan.kernel.plan.orders
     if not plain or key != (plan.worker, threads, rooms):
         scratch = _new_scratch(job, plan, threads, rooms)
     else:
@@ -207,13 +204,13 @@ def _new_scratch(job: Job, plan: _Plan, threads: int, rooms: Rooms) -> tuple[Any
     replays = any(isinstance(stage, Backwards) for stage in stages)
     require_memory(n * (2 * ids.itemsize + 1), f"Running {d.name}")
     totals = tuple(
-        np.empty(n if i in plan.kernel.totals else 0, plan.kernel.names[f"neutral_of_{i}"].dtype)
-        for i in range(len(plan.kernel.gathers))
+        np.empty(n if stored else 0, dtype)
+        for stored, dtype in zip(plan.kernel.plan.stores_totals, plan.kernel.totals, strict=True)
     )
-    copies = tuple(np.empty_like(job.fields[name]) for name in plan.kernel.copied)
+    copies = tuple(np.empty_like(job.fields[name]) for name in plan.kernel.plan.copied)
     sums = tuple(
         np.empty(num_chunks(n), field_dtype(d.scalars[name].dtype, graph))
-        for name in plan.kernel.summed
+        for name in plan.kernel.plan.summed
     )
     partials = tuple(
         np.zeros(partial_words(threads), field_dtype(scalar.dtype, graph))
@@ -231,10 +228,10 @@ def _new_scratch(job: Job, plan: _Plan, threads: int, rooms: Rooms) -> tuple[Any
             n, graph.num_edges, graph.degrees, ids, threads if ordered else 0, rooms.bucketed
         ),
         record_rooms(
-            ids, replays, plan.kernel.has_edges, rooms.recorded, fixed=job.preallocation.fixed
+            ids, replays, plan.kernel.plan.has_edges, rooms.recorded, fixed=job.preallocation.fixed
         ),
-        edge_rooms(graph.num_edges, ids, threads, plan.kernel.has_edges),
-        waiting_rooms(n, ids, threads, plan.kernel.orders),
+        edge_rooms(graph.num_edges, ids, threads, plan.kernel.plan.has_edges),
+        waiting_rooms(n, ids, threads, plan.kernel.plan.orders),
         np.zeros((MOST_ROWS + 1, 6), np.int64),
     )
 

@@ -20,8 +20,8 @@ from evener.device import cuda as device
 from evener.device import interrupts
 from evener.device.cuda import POLL_SECONDS, SPIN_SECONDS, TELL_SECONDS
 from evener.device.fetch import fetched
-from evener.engine.codegen.resume import MORE_ROOM
-from evener.engine.codegen.stages import pulls
+from evener.engine.codegen.analysis import pulls
+from evener.engine.codegen.print_gpu import MORE_ROOM
 from evener.engine.deferred import new_array
 from evener.engine.devices import require_together, threads_of
 from evener.engine.job import Job
@@ -33,7 +33,7 @@ from evener.engine.partition.stats import measure_partition
 from evener.engine.records import RecordIsFull, out_of_room
 from evener.engine.request import Request
 from evener.engine.results.trace import share_of
-from evener.engine.targets import gpu
+from evener.engine.targets.grid import Lowered, reset_scalars
 from evener.engine.targets.parts_cpu import _Run, grown_apart, lists_of, name_of
 from evener.engine.targets.parts_gpu import (
     Card,
@@ -43,7 +43,7 @@ from evener.engine.targets.parts_gpu import (
     require_few_parts,
     trace_rows,
 )
-from evener.engine.targets.parts_gpu_plan import make_plan
+from evener.engine.targets.parts_gpu_plan import lowered_parts
 from evener.graph.gpu import kept
 from evener.operators.shared.policies import Policy
 
@@ -94,7 +94,7 @@ def run_hybrid(
     require_together(threads)
     require_few_parts(ordinals)
     job.stats.update(supersteps=0, edges=0, threads=threads)
-    gpu._reset_scalars(job)
+    reset_scalars(job)
     if job.graph.num_vertices == 0:
         job.fields = {name: np.asarray(field) for name, field in job.fields.items()}
         return [f"Direction: {direction}. There was nothing to do."]
@@ -215,9 +215,9 @@ def _run(
     schedule: str, policy: Policy,
 ) -> list[Card]:  # fmt: skip
     began = time.perf_counter()
-    plan = make_plan(job, direction, schedule, policy, hub=True)
+    lowered = lowered_parts(job, direction, schedule, policy, hub=True)
     machine_of = machines_of(ordinals)
-    hub = _hub(job, parts, machine_of, ordinals, plan)
+    hub = _hub(job, parts, machine_of, ordinals, lowered)
     local: dict[int, list[int]] = {}  # the parts of each machine that is a GPU
     for p, ordinal in enumerate(ordinals):
         if ordinal is not None:
@@ -225,20 +225,21 @@ def _run(
     places = [ordinals[mine[0]] or 0 for mine in local.values()]
     on_gpus = [p for mine in local.values() for p in mine]
     largest = max(parts.parts[p].owned for p in on_gpus)
-    most = most_recorded_on(job, plan, parts, on_gpus)
-    room = job.preallocation.first(job, largest, most) if plan.replays else 1
+    most = most_recorded_on(job, lowered, parts, on_gpus)
+    room = job.preallocation.first(job, largest, most) if lowered.plan.replays else 1
     planned, growth = time.perf_counter() - began, 1
     while True:
         on_cpu = None
         if any(threads):
-            on_cpu = _Run(job, parts, threads, policy, direction, lambda kernel: hub, growth)
-            assert on_cpu.kernel.carried == plan.lowered.carried
+            on_cpu = _Run(
+                job, parts, threads, policy, direction, lambda kernel: hub, growth, lowered.plan
+            )
         began = time.perf_counter()
         cards = []
         for mine, ordinal in zip(local.values(), places, strict=True):
             with device.on(ordinal):
                 shared = places.count(ordinal)  # by how many machines
-                cards.append(Card(job, plan, parts, mine, policy, room, hub, shared))
+                cards.append(Card(job, lowered, parts, mine, policy, room, hub, shared))
         on_gpus_spent = time.perf_counter() - began
         compiled = on_cpu.compile_seconds if on_cpu is not None else 0.0
         job.stats["compile_seconds"] = planned + compiled + on_gpus_spent
@@ -351,17 +352,17 @@ def _end(cards: list[Card]) -> None:
 
 
 def _hub(
-    job: Job, parts: Parts, machine_of: list[int], ordinals: Sequence[int | None], plan: Any
+    job: Job, parts: Parts, machine_of: list[int], ordinals: Sequence[int | None], lowered: Lowered
 ) -> HubMemory:
     """The hub of these parts and this kernel, kept with them."""
-    key = ("hub", plan.key, tuple(machine_of), tuple(ordinals))
+    key = ("hub", lowered.key, tuple(machine_of), tuple(ordinals))
     if key not in parts.on_gpus:
         cards = [ordinal for ordinal in ordinals if ordinal is not None]
         boxes = None
         if len(cards) == len(ordinals) and device.join_peers(cards):
             boxes = device.on_card
         with device.on(cards[0]):
-            hub = new_hub(device.pinned, job, parts, machine_of, plan.lowered, boxes)
+            hub = new_hub(device.pinned, job, parts, machine_of, lowered.kernel, boxes)
             # Who gives up reads words that nobody has written: bits there would be ghosts.
             hub.bits[:] = 0
         parts.on_gpus[key] = hub

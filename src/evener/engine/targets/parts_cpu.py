@@ -14,21 +14,21 @@ from evener.device import interrupts, require_memory
 from evener.device.compile import compiling, seconds_compiling
 from evener.device.sync import new_sync
 from evener.device.team import run_teams
-from evener.engine.codegen.exchange import PartsKernel
-from evener.engine.codegen.exchange_plan import Needs
+from evener.engine.codegen.analysis import pulls
 from evener.engine.codegen.functors import (
     check_functors,
     compile_kernel,
     functors_of,
     kernel_key,
+    name_totals,
     state_of,
     told_as_mistakes,
-    total_dtype,
     unsigned,
 )
-from evener.engine.codegen.parts_cpu import lower_parts
+from evener.engine.codegen.plan import KernelPlan
+from evener.engine.codegen.print_parts_cpu import lower_parts
+from evener.engine.codegen.printer import Kernel
 from evener.engine.codegen.rewrite import far_is_global
-from evener.engine.codegen.stages import pulls
 from evener.engine.codegen.worker import worker_of
 from evener.engine.deferred import LazyArray, new_array
 from evener.engine.devices import cores_of, require_together
@@ -64,7 +64,6 @@ from evener.programs.fields import neutral
 from evener.programs.stages import Backwards, Edges, Gather, walk
 
 _KEPT = 4  # kernels whose arrays are kept with the parts
-fault: tuple[int, int] | None = None  # tests have a part fail at a superstep
 
 
 def run(job: Job, request: Request) -> list[str]:
@@ -177,20 +176,22 @@ class _Run:
 
     def __init__(
         self, job: Job, parts: Parts, threads: list[int], policy: Policy, direction: str,
-        hub: Callable[[PartsKernel], HubMemory] | None = None, growth: int = 1,
+        hub: Callable[[Kernel], HubMemory] | None = None, growth: int = 1,
+        known: KernelPlan | None = None,
     ):  # fmt: skip
         self.job, self.d, self.parts, self.threads = job, job.declaration, parts, threads
         self.policy, self.sync = policy, new_sync()
         self.hub_of = hub
-        self.shares = hub is None and Needs(self.d).may_share
         self.local = [p for p, count in enumerate(threads) if count > 0]
         for name, field in job.fields.items():
             if self.d.fields[name].replicated:
                 job.fields[name] = np.asarray(field)  # all parts may work on this one
         with compiling():
-            self.kernel = self._lower(direction)
-        totals = tuple(self._total_dtypes())
-        key = (*kernel_key(job), policy.measure, hub is not None, totals, self._is_single)
+            self.kernel = self._lower(direction, known)
+        self.shares = self.kernel.plan.shares
+        key = (
+            *kernel_key(job), policy.measure, hub is not None, self.kernel.totals, self._is_single
+        )  # fmt: skip
         self.worker = worker_of(self.kernel.text, key, self.kernel.names)
         # New memory costs more than many runs: what the last one worked in serves again, unless
         # it failed or another run has it now.
@@ -260,23 +261,15 @@ class _Run:
         """Whether each part has one thread."""
         return max(self.threads) == 1
 
-    def _lower(self, direction: str) -> PartsKernel:
+    def _lower(self, direction: str, known: KernelPlan | None) -> Kernel:
         state = state_of(self.d)
         has_hub = self.hub_of is not None
         kernel = lower_parts(
-            self.job, direction, state, self.policy.measure, fault, has_hub, self._is_single
+            self.job, direction, state, self.policy.measure, has_hub, self._is_single, known
         )
-        for number, stage in enumerate(kernel.gathers):
-            functors = functors_of(self.job, kernel)
-            dtype = total_dtype(self.d, functors, stage, *self._examples())
-            kernel.names[f"neutral_of_{number}"] = dtype.type(
-                0 if stage.combine_is_functor else neutral(stage.combine, dtype)
-            )
+        if kernel.plan.gathers:
+            name_totals(self.job, kernel, *self._examples())
         return kernel
-
-    def _total_dtypes(self) -> list[np.dtype]:
-        names = self.kernel.names
-        return [names[f"neutral_of_{i}"].dtype for i in range(len(self.kernel.gathers))]
 
     def _examples(self) -> tuple[np.generic, Any]:
         """A vertex and a state, of the types that functors get in the kernel."""
@@ -300,12 +293,12 @@ class _Run:
         ghosts = len(self.parts.home)
         self.copies = {
             name: self._again(f"copy {name}", 0, partial(np.empty_like, self.fields[name]))
-            for name in self.kernel.copied
+            for name in self.kernel.plan.copied
         }
         self.olds = tuple(
-            np.empty(ghosts, self.fields[name].dtype) for name in self.kernel.shadowed
+            np.empty(ghosts, self.fields[name].dtype) for name in self.kernel.plan.shadowed
         )
-        self.united = tuple(self.job.fields[name].copy() for name in self.kernel.united)
+        self.united = tuple(self.job.fields[name].copy() for name in self.kernel.plan.united)
         self.agreed = tuple(
             np.zeros(2 * k * APART, field_dtype(scalar.dtype, graph))
             for scalar in self.d.scalars.values()
@@ -348,12 +341,12 @@ class _Run:
             both = joined_once(self.parts, p, columns, rows)
         replays = any(isinstance(stage, Backwards) for stage in stages)
         totals = tuple(
-            np.empty(n if i in kernel.totals else 0, dtype)
-            for i, dtype in enumerate(self._total_dtypes())
+            np.empty(n if stored else 0, dtype)
+            for stored, dtype in zip(kernel.plan.stores_totals, kernel.totals, strict=True)
         )
         sums = tuple(
             np.empty(num_chunks(n), field_dtype(d.scalars[name].dtype, job.graph))
-            for name in kernel.summed
+            for name in kernel.plan.summed
         )
         partials = tuple(
             np.zeros(partial_words(threads), field_dtype(s.dtype, job.graph))
@@ -368,8 +361,8 @@ class _Run:
         trace = self._again("trace", p, lambda: np.zeros((MOST_ROWS + 1, 5 + threads), np.int64))
         told = self._again("told", p, lambda: np.zeros((MOST_ROWS + 1, 4), np.int64))
         ordered = self._again("ordered", p, lambda: bucket_rooms(
-            n, m + len(self.parts.home), job.graph.degrees, ids, threads if kernel.fuses else 0,
-            self.rooms[p].bucketed,
+            n, m + len(self.parts.home), job.graph.degrees, ids,
+            threads if kernel.plan.fuses else 0, self.rooms[p].bucketed,
         ))  # fmt: skip
         for array in (trace[0], told[0], ordered[0], ordered[-1]):
             array[...] = 0
@@ -387,11 +380,11 @@ class _Run:
             (*sums, np.empty(0)),
             ordered,
             self._again("record", p, lambda: record_rooms(
-                ids, replays, kernel.has_edges, self.rooms[p].recorded,
+                ids, replays, kernel.plan.has_edges, self.rooms[p].recorded,
                 fixed=job.preallocation.fixed,
             )),
-            edge_rooms(m, ids, threads, kernel.has_edges),
-            waiting_rooms(n, ids, threads, kernel.orders),
+            edge_rooms(m, ids, threads, kernel.plan.has_edges),
+            waiting_rooms(n, ids, threads, kernel.plan.orders),
             trace,
             (place, *self.shared, np.empty((threads, BUFFER), ids), told),
             tuple(self.fields.values()),
@@ -513,7 +506,7 @@ class _Run:
             if p in self.local:
                 record, fixed = self.scratch["record", p][0], self.job.preallocation.fixed
                 entries = record.size if fixed else recorded[p]
-                fronts += entries * (ids + (8 if self.kernel.has_edges else 0))
+                fronts += entries * (ids + (8 if self.kernel.plan.has_edges else 0))
                 fronts += bucket_bytes(self.scratch["ordered", p], part.owned)
             found.append(self.parts.nbytes[p] + fields + tables + united + fronts)
         return found

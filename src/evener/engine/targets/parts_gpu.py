@@ -16,9 +16,7 @@ from evener.device import cuda as device
 from evener.device import format_bytes
 from evener.device.fetch import fetched
 from evener.device.warp import BLOCK
-from evener.engine.codegen.functors import check_functors, examples_of
-from evener.engine.codegen.gpu import SIGNATURE
-from evener.engine.codegen.resume import MORE_ROOM
+from evener.engine.codegen.print_gpu import MORE_ROOM, SIGNATURE
 from evener.engine.job import Job
 from evener.engine.memory.estimate import require_parts
 from evener.engine.memory.hub import HubMemory, no_hub
@@ -34,14 +32,14 @@ from evener.engine.partition.partitioners import partition as assign
 from evener.engine.records import entry_bytes
 from evener.engine.request import Request
 from evener.engine.results.trace import MOST_ROWS, row_of_parts
-from evener.engine.targets import gpu
+from evener.engine.targets import gpu, grid
+from evener.engine.targets.grid import Lowered, ready, reset_scalars
 from evener.engine.targets.parts_cpu import lists_of, name_of
 from evener.engine.targets.parts_gpu_plan import (
-    Plan,
     arguments_of,
     frontiers_of,
     hub_arrays,
-    make_plan,
+    lowered_parts,
     places_of,
     share,
     simulated_arguments,
@@ -101,7 +99,7 @@ def run_gpu_parts(
     k = len(ordinals)
     require_few_parts(ordinals)
     job.stats.update(supersteps=0, edges=0)
-    gpu._reset_scalars(job)
+    reset_scalars(job)
     if job.graph.num_vertices == 0:
         job.fields = {name: np.asarray(field) for name, field in job.fields.items()}
         return [f"Direction: {direction}. There was nothing to do."]
@@ -117,12 +115,12 @@ def run_gpu_parts(
     job.stats["partition_seconds"] = time.perf_counter() - began
     with device.on(ordinals[0]):
         began = time.perf_counter()
-        plan = make_plan(job, direction, schedule, policy)
+        lowered = lowered_parts(job, direction, schedule, policy)
         largest = max(part.owned for part in parts.parts)
-        most = most_recorded_on(job, plan, parts, list(range(k)))
-        room = job.preallocation.first(job, largest, most) if plan.replays else 1
+        most = most_recorded_on(job, lowered, parts, list(range(k)))
+        room = job.preallocation.first(job, largest, most) if lowered.plan.replays else 1
         while True:
-            card = Card(job, plan, parts, list(range(k)), policy, room)
+            card = Card(job, lowered, parts, list(range(k)), policy, room)
             job.stats["compile_seconds"] = time.perf_counter() - began
             card.prepare()
             card.start()
@@ -148,9 +146,9 @@ def run_gpu_parts(
     ]
 
 
-def most_recorded_on(job: Job, plan: Plan, parts: Parts, local: list[int]) -> int | None:
+def most_recorded_on(job: Job, lowered: Lowered, parts: Parts, local: list[int]) -> int | None:
     """How much each of these parts may record, if there are limits of memory."""
-    entry = entry_bytes(job, plan.lowered.has_edges)
+    entry = entry_bytes(job, lowered.plan.has_edges)
     limited = [p for p in local if job.left and job.left[p] is not None]
     # What is left is beside each vertex once.
     return min((parts.parts[p].owned + (job.left[p] or 0) // entry for p in limited), default=None)
@@ -161,12 +159,11 @@ def ptx_of(
     capability: tuple[int, int], hub: bool = False,
 ) -> str:  # fmt: skip
     """The PTX of the kernel of a part; no GPU is needed."""
-    gpu._reset_scalars(job)
-    plan = make_plan(job, direction, schedule, policy, hub)
+    reset_scalars(job)
+    lowered = lowered_parts(job, direction, schedule, policy, hub)
     parts = divide(job.graph, part_of, k, **lists_of(job, direction))
-    arguments = simulated_arguments(job, plan, parts, 64, policy, list(range(k)))
-    described = device.describe(arguments[0])
-    return device.compile_ptx(plan.kernel, described, capability, plan.blocks_each)
+    arguments = simulated_arguments(job, lowered, parts, 64, policy, list(range(k)))
+    return grid.ptx_of(lowered, arguments[0], capability)
 
 
 # ---- launches ----------------------------------------------------------------------------------
@@ -184,26 +181,25 @@ class Launch(NamedTuple):
 
 
 def _launch(
-    job: Job, plan: Plan, parts: Parts, local: list[int], room: int, hub: HubMemory, among: int
+    job: Job,
+    lowered: Lowered,
+    parts: Parts,
+    local: list[int],
+    room: int,
+    hub: HubMemory,
+    among: int,
 ) -> Launch:
     """The launches of the parts of a card, made once for each division of a graph."""
-    key = ("launch", device.current(), tuple(local), room, among, plan.key)
+    key = ("launch", device.current(), tuple(local), room, among, lowered.key)
     if key not in parts.on_gpus:
         layout = PartsLayout()
         if not is_placed(parts, local):
             lists = sum(parts.nbytes[p] for p in local)
-            _require(job, lists * (1 + plan.lowered.has_both))
+            _require(job, lists * (1 + lowered.plan.has_both))
         at = place_parts(layout.library, parts, job.graph.degrees, local)
-        shared = share(layout, job, plan, parts, at, hub)
-        arguments = [arguments_of(layout, job, plan, parts, at, shared, p, room) for p in local]
-        try:
-            kernel = gpu._grid_kernel(
-                job, plan.kernel, device.describe(arguments[0]), plan.blocks_each, device.current()
-            )
-        except device.CompileError:
-            example = gpu._example(job)
-            check_functors(job.declaration, plan.functors, *examples_of(example))
-            raise
+        shared = share(layout, job, lowered, parts, at, hub)
+        arguments = [arguments_of(layout, job, lowered, parts, at, shared, p, room) for p in local]
+        kernel = ready(job, lowered, arguments[0], device.current())
         sizes = [len(parts.parts[p].out[1]) for p in local]
         blocks = dict(zip(local, divide_blocks(kernel.blocks // among, sizes), strict=True))
         packed = [device.pack(given) for given in arguments]
@@ -246,13 +242,13 @@ class Card:
     """Parts of a graph on the current GPU, whose blocks are divided ``among`` so many of these."""
 
     def __init__(
-        self, job: Job, plan: Plan, parts: Parts, local: list[int], policy: Policy, room: int,
+        self, job: Job, lowered: Lowered, parts: Parts, local: list[int], policy: Policy, room: int,
         hub: HubMemory | None = None, among: int = 1,
     ):  # fmt: skip
-        self.job, self.plan, self.parts, self.local = job, plan, parts, local
+        self.job, self.lowered, self.parts, self.local = job, lowered, parts, local
         self.ordinal = device.current()
-        self.hub = hub or no_hub(job, parts, plan.lowered)
-        self.launch = _launch(job, plan, parts, local, room, self.hub, among)
+        self.hub = hub or no_hub(job, parts, lowered.kernel)
+        self.launch = _launch(job, lowered, parts, local, room, self.hub, among)
         self.places = places_of(job, parts, self.launch.blocks, BLOCK, policy, self.hub)
         self.at = place_parts(device.library(), parts, job.graph.degrees, local)
         self.owned = [parts.parts[p].owned for p in local]
@@ -260,7 +256,7 @@ class Card:
         self.blocks = list(self.launch.blocks.values())
         self.running: device.Running | None = None
         self.needed = 0
-        self.copies = 1 if plan.lowered.shares else len(parts.parts)  # of replicated fields
+        self.copies = 1 if lowered.plan.shares else len(parts.parts)  # of replicated fields
 
     @property
     def nbytes(self) -> int:
@@ -286,7 +282,7 @@ class Card:
         self.fields = spread_fields(library, job, self.at, self.copies)
         n = job.graph.num_vertices
         given = {f"field {name}": field for name, field in self.fields.items()}
-        given |= {f"old {name}": self.fields[name][:n].copy() for name in self.plan.united}
+        given |= {f"old {name}": self.fields[name][:n].copy() for name in self.lowered.plan.united}
         given |= {f"place {p}": library.asarray(place) for p, place in self.places.items()}
         for p, (pools, members) in frontiers_of(job, self.parts, self.local).items():
             queue = library.empty(max(1, self.parts.parts[p].owned), members.dtype)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from evener.engine.codegen.exchange import PartsKernel
-from evener.engine.codegen.functors import functors_of, kernel_key, state_of
-from evener.engine.codegen.parts_gpu import lower_grid_parts
-from evener.engine.codegen.stages import pulls
+from evener.engine.codegen.functors import state_of
+from evener.engine.codegen.print_parts_gpu import lower_grid_parts
 from evener.engine.job import Job, field_dtype
 from evener.engine.memory.hub import HubMemory, no_hub
 from evener.engine.memory.parts_gpu import (
@@ -22,7 +21,7 @@ from evener.engine.memory.parts_gpu import (
 from evener.engine.partition.divide import Parts
 from evener.engine.results.trace import MOST_ROWS
 from evener.engine.targets import gpu
-from evener.errors import DeviceError
+from evener.engine.targets.grid import Lowered, lowered_once
 from evener.operators.gpu import machines
 from evener.operators.gpu.frontier import (
     EDGES,
@@ -35,88 +34,27 @@ from evener.operators.gpu.frontier import (
 )
 from evener.operators.gpu.nearest import SHARED_WORDS
 from evener.operators.gpu.record import TRACE_WORDS
-from evener.operators.gpu.schedules import SCHEDULES, merge_path
+from evener.operators.gpu.schedules import merge_path
 from evener.operators.gpu.schedules.common import PIECE, PIECE_WORDS, room_for_pieces
 from evener.operators.gpu.world import BOXED, ROW
 from evener.operators.shared.frontier import ALL
 from evener.operators.shared.hub import APART
 from evener.operators.shared.policies import Policy
-from evener.programs.program import memory_of
-from evener.programs.stages import Backwards, Repeat, walk
 
 PLACE_WORDS = 16
-
-
-class Plan(NamedTuple):
-    """A kernel for parts, and what it works with."""
-
-    key: Any
-    lowered: PartsKernel
-    kernel: Any  # the plain function
-    functors: dict[str, Any]
-    dtypes: tuple[np.dtype, ...]  # of the totals of each gather
-    stored: tuple[bool, ...]
-    copied: tuple[str, ...]
-    shadowed: tuple[str, ...]
-    united: tuple[str, ...]
-    pulls: bool
-    ordered: bool
-    replays: bool
-    sums: bool
-    blocks_each: int
-    orders: int
 
 
 # ---- the kernel --------------------------------------------------------------------------------
 
 
-def make_plan(job: Job, direction: str, schedule: str, policy: Policy, hub: bool = False) -> Plan:
-    """The kernel of a program, made once for each list of dtypes.
-
-    With a ``hub`` there are parts on other machines too.
-    """
-    if schedule != "auto" and schedule not in SCHEDULES:
-        known = ", ".join(map(repr, SCHEDULES))
-        raise DeviceError(f"there is no schedule {schedule!r}; there are 'auto', {known}.")
-    graph = job.graph
-    arrays: list[Any] = [graph._indptr, graph._indices]
-    if job.declaration.uses_weights:
-        arrays.append(graph._weights)
-    dtypes = tuple(array.dtype for array in arrays)
-    key = (*kernel_key(job), direction, schedule, policy.measure, hub, graph.directed, dtypes)
-    plans = memory_of(job.program, "grid of parts")
-    if key not in plans:
-        plans[key] = _make_plan(job, direction, schedule, policy, hub, key)
-    return plans[key]
-
-
-def _make_plan(
-    job: Job, direction: str, schedule: str, policy: Policy, hub: bool, key: Any
-) -> Plan:
-    d = job.declaration
-    example = gpu._example(job)
-    state = state_of(d)
-    kernel = lower_grid_parts(job, direction, state, schedule, policy.measure, hub)
-    totals, scope = gpu.compile_text(job, kernel, example)
-    stages = list(walk(d.loop))
-    takes = any(map(gpu._takes_frontier, stages))
-    return Plan(
-        key,
-        kernel,
-        scope["kernel"],
-        functors_of(job, kernel),
-        tuple(totals),
-        tuple(number in kernel.totals for number in range(len(totals))),
-        tuple(kernel.copied),
-        tuple(kernel.shadowed),
-        tuple(kernel.united),
-        pulls(d, direction),
-        any(isinstance(stage, Repeat) and stage.order is not None for stage in stages),
-        any(isinstance(stage, Backwards) for stage in stages),
-        schedule == "merge_path",
-        gpu.BLOCKS_FOR_FRONTIERS if takes else gpu.BLOCKS_FOR_ALL,
-        kernel.orders,
-    )
+def lowered_parts(
+    job: Job, direction: str, schedule: str, policy: Policy, hub: bool = False
+) -> Lowered:
+    """The kernel of a program for a part. With a ``hub`` there are parts on other machines too."""
+    state = state_of(job.declaration)
+    lower = partial(lower_grid_parts, job, direction, state, schedule, policy.measure, hub)
+    more = ("parts", policy.measure, hub, job.graph.directed)
+    return lowered_once(job, direction, schedule, more, lower)
 
 
 # ---- memory ------------------------------------------------------------------------------------
@@ -135,21 +73,22 @@ class Shared(NamedTuple):
 
 
 def share(
-    room_for: Any, job: Job, plan: Plan, parts: Parts, at: PartsOnDevice, hub: HubMemory
+    room_for: Any, job: Job, lowered: Lowered, parts: Parts, at: PartsOnDevice, hub: HubMemory
 ) -> Shared:
     """The arrays that all parts see."""
+    plan = lowered.plan
     cleared, scratch, named = room_for.cleared, room_for.scratch, room_for.named
     d, n, k = job.declaration, job.graph.num_vertices, len(parts.parts)
     slots, ghosts = int(parts.bases[-1]), len(parts.home)
     ids = next(iter(at.parts.values())).rows[1].dtype
     dtypes = {name: field.dtype for name, field in job.fields.items()}
-    copies = 1 if plan.lowered.shares else k
+    copies = 1 if plan.shares else k
     lengths = {name: copies * n if d.fields[name].replicated else slots for name in d.fields}
     links = (
         cleared(SYNC_WORDS, np.uint32), cleared(2 * k * APART, np.int64), at.bases,
         at.owned, at.ghosts, at.home, cleared(slots, np.uint32), scratch(max(1, ghosts), ids),
         cleared(k * BOXED, np.int64),
-        scratch(int(words_of_bits(parts)[-1]) if plan.pulls else 1, np.uint32), at.words_from,
+        scratch(int(words_of_bits(parts)[-1]) if lowered.pulls else 1, np.uint32), at.words_from,
         cleared(k * k, np.int64), cleared(max(32, k), np.int64), cleared(3 * k * k, np.int64),
     )  # fmt: skip
     return Shared(
@@ -195,19 +134,22 @@ def hub_arrays(hub: HubMemory) -> dict[str, np.ndarray]:
 
 
 def arguments_of(
-    room_for: Any, job: Job, plan: Plan, parts: Parts, at: PartsOnDevice, shared: Shared, p: int,
-    room: int,
+    room_for: Any, job: Job, lowered: Lowered, parts: Parts, at: PartsOnDevice, shared: Shared,
+    p: int, room: int,
 ) -> tuple[Any, ...]:  # fmt: skip
     """All that the kernel of one part works on."""
+    plan = lowered.plan
     d, part, here = job.declaration, parts.parts[p], at.parts[p]
     cleared, scratch = room_for.cleared, room_for.scratch
     n, m = max(1, part.owned), max(len(part.out[1]), len(part.into[1]))
     ids = here.rows[1].dtype
-    has_both, has_edges = plan.lowered.has_both, plan.lowered.has_edges
-    pieces = room_for_pieces(m * (1 + has_both), gpu.GATHER_PIECE if plan.dtypes else PIECE)
-    sums = merge_path.scratch_words(n, gpu.MAX_WARPS) if plan.sums else 0
-    words = (n + 31) // 32 if plan.pulls else 1
-    far = n if plan.ordered else 1
+    has_both, has_edges = plan.has_both, plan.has_edges
+    pieces = room_for_pieces(
+        m * (1 + has_both), gpu.GATHER_PIECE if lowered.kernel.totals else PIECE
+    )
+    sums = merge_path.scratch_words(n, gpu.MAX_WARPS) if lowered.sums else 0
+    words = (n + 31) // 32 if lowered.pulls else 1
+    far = n if plan.fuses else 1
     kept = n if plan.replays else 1
     nothing = cleared(1, np.int32)
     rows, columns = here.rows, here.columns
@@ -218,13 +160,13 @@ def arguments_of(
     replayed_edges = room if plan.replays and has_edges else 0
     infos = room_for.named(f"infos {p}", 10 * INFO_WORDS, np.int64)
     first, last = int(parts.bases[p]), int(parts.bases[p + 1])
-    bounds = words_of_bits(parts)[p : p + 2] if plan.pulls else (0, 1)
+    bounds = words_of_bits(parts)[p : p + 2] if lowered.pulls else (0, 1)
     length = job.graph.num_vertices
 
     def mine(name: str, array: Any) -> Any:
         if not d.fields[name].replicated:
             return array[first:last]
-        return array if plan.lowered.shares else array[p * length : (p + 1) * length]
+        return array if plan.shares else array[p * length : (p + 1) * length]
 
     partials = tuple(
         cleared(gpu.MAX_BLOCKS, field_dtype(scalar.dtype, job.graph))
@@ -247,9 +189,9 @@ def arguments_of(
         partials,
         tuple(
             scratch(n if stored else 1, dtype)
-            for stored, dtype in zip(plan.stored, plan.dtypes, strict=True)
+            for stored, dtype in zip(plan.stores_totals, lowered.kernel.totals, strict=True)
         ),
-        tuple(scratch(pieces, dtype) for dtype in plan.dtypes),
+        tuple(scratch(pieces, dtype) for dtype in lowered.kernel.totals),
         tuple(mine(name, array) for name, array in shared.copies.items()),
         (
             cleared(SHARED_WORDS, np.int64), scratch(far, ids), scratch(far, ids),
@@ -260,8 +202,8 @@ def arguments_of(
             cleared(room + 1 if plan.replays else 2, np.int64),
             scratch(replayed_edges, here.rows[0].dtype), scratch(replayed_edges, np.uint8),
         ),
-        gpu._edge_rooms(room_for, plan, m, ids, here.rows[0].dtype) if has_edges else (nothing,),
-        gpu._waiting_rooms(room_for, plan, n, ids) if plan.orders else (nothing,),
+        gpu._edge_rooms(room_for, lowered, m, ids, here.rows[0].dtype) if has_edges else (nothing,),
+        gpu._waiting_rooms(room_for, lowered, n, ids) if plan.orders else (nothing,),
         cleared(1, np.int64),
         cleared((MOST_ROWS + 1) * TRACE_WORDS, np.int64),
         (
@@ -342,17 +284,18 @@ class SimulatedMemory:
 
 
 def simulated_arguments(
-    job: Job, plan: Plan, parts: Parts, width: int, policy: Policy, local: list[int],
+    job: Job, lowered: Lowered, parts: Parts, width: int, policy: Policy, local: list[int],
     hub: HubMemory | None = None, room: int | None = None,
 ) -> list[tuple[Any, ...]]:  # fmt: skip
     """The arguments of some parts in the host's memory, for grids of one block so wide.
 
     They have ``room`` for so many recorded vertices, or for plenty.
     """
+    plan = lowered.plan
     k, n = len(parts.parts), job.graph.num_vertices
     at = place_parts(np, parts, job.graph.degrees, local)
-    hub = hub or no_hub(job, parts, plan.lowered)
-    fields = spread_fields(np, job, at, 1 if plan.lowered.shares else k)
+    hub = hub or no_hub(job, parts, lowered.kernel)
+    fields = spread_fields(np, job, at, 1 if plan.shares else k)
     given = {f"field {name}": array for name, array in fields.items()}
     given |= {f"old {name}": fields[name][:n].copy() for name in plan.united}
     given |= hub_arrays(hub)
@@ -363,6 +306,6 @@ def simulated_arguments(
         queue = given[f"queue {p}"] = np.zeros(max(1, parts.parts[p].owned), members.dtype)
         queue[: len(members)] = members
     memory = SimulatedMemory(given)
-    shared = share(memory, job, plan, parts, at, hub)
+    shared = share(memory, job, lowered, parts, at, hub)
     room = room or 64 * n + 64
-    return [arguments_of(memory, job, plan, parts, at, shared, p, room) for p in local]
+    return [arguments_of(memory, job, lowered, parts, at, shared, p, room) for p in local]

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from evener.device.compile import compiling
-from evener.engine.codegen.stages import NotLoweredError
+from evener.engine.codegen.passes import NotLoweredError
 from evener.engine.devices import Device
 from evener.engine.job import Job
 from evener.engine.request import Request

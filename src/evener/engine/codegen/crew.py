@@ -1,6 +1,6 @@
 """The kernel of the device ``cpu``: one thread leads, and calls helpers for stages worth it.
 
-The text is that of `evener.engine.codegen.stages`, with one change: an operator that several
+The text is that of `evener.engine.codegen.print_cpu`, with one change: an operator that several
 threads can share is called by the *crew* that the leader musters for it (`evener.device.crew`). The
 text is in two parts. Helpers run the first: they wait for a call, restore the variables that its
 stage reads and call the same operator. The leader runs the second, the loop itself.
@@ -14,9 +14,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from evener.device import crew, sync
-from evener.engine.codegen.stages import Kernel, _Writer
+from evener.engine.codegen import plan
+from evener.engine.codegen.passes import Shape, plan_of
+from evener.engine.codegen.print_cpu import ThreadsPrinter
+from evener.engine.codegen.printer import Kernel
+from evener.engine.job import Job
 from evener.operators.cpu import frontier, nearest
-from evener.programs.stages import Advance, Repeat
 
 # What an operator has to do, in arcs or as many small pieces of work: by it the leader decides how
 # many threads to call. `{0}` is the first argument after the team.
@@ -55,12 +58,9 @@ _FLAGS = ("changed", "on_edges")
 _NUMBERS = ("stamp", "left", "before", "recorded", "first", "last", "bucket")
 
 
-def lower_led(job: Any, direction: str, state: Any) -> Kernel:
-    """Write the kernel of a job; DeviceError for what only the interpreter runs."""
-    writer = _LedWriter(job, direction, state)
-    kernel = writer.write()
-    kernel.orders, kernel.has_edges = writer.orders, writer.has_edges
-    return kernel
+def lower_led(job: Job, direction: str, state: Any) -> Kernel:
+    """The kernel of a job; DeviceError for what only the interpreter runs."""
+    return LedPrinter(job, plan_of(job, direction, Shape()), state).print()
 
 
 @dataclass
@@ -83,9 +83,11 @@ class _Section:
         return names
 
 
-class _LedWriter(_Writer):
-    def __init__(self, job: Any, direction: str, state: Any):
-        super().__init__(job, direction, state)
+class LedPrinter(ThreadsPrinter):
+    """Prints for a leader and its helpers."""
+
+    def __init__(self, job: Job, kernel_plan: plan.KernelPlan, state: Any):
+        super().__init__(job, kernel_plan, state)
         self.sections: list[_Section] = []
         self.last_made: dict[str, str] = {}
         self.slots: dict[str, int] = {}  # of what the leader saves for its helpers
@@ -108,8 +110,13 @@ class _LedWriter(_Writer):
 
     # ---- lines ----------------------------------------------------------------------------
 
-    def put(self, line: str) -> None:
-        """Add a line; an operator is called by a crew."""
+    def put(self, *lines: str) -> None:
+        """Add lines; an operator is called by a crew."""
+        for line in lines:
+            self.put_line(line)
+
+    def put_line(self, line: str) -> None:
+        """Add a line."""
         found = _CALL.match(line)
         if found is not None and found["name"] in _WORK:
             self.section(found["space"], found["to"] or "", found["name"], found["args"])
@@ -140,7 +147,7 @@ class _LedWriter(_Writer):
         ):
             super().put(space + line)
 
-    def stop_test(self, stage: Repeat | None = None) -> str:
+    def stop_test(self, node: plan.AnyLoop | None = None) -> str:
         """How the leader learns of a request to stop."""
         return "load(sync, CANCEL) != 0"
 
@@ -155,42 +162,37 @@ class _LedWriter(_Writer):
         super().note()
         self.put("show(sync, 0, row + fused, members, calls)")
 
-    def fused(self, stage: Repeat) -> None:
+    def print_fused_buckets(self, node: plan.FusedBuckets) -> None:
         """An ordered loop whose buckets may fuse."""
-        advance = stage.stages[0]
-        assert isinstance(advance, Advance)
-        assert stage.order is not None
-        where = "always" if advance.where is None else f"f_{advance.where}"
-        field = self.field(stage.order.field.name)
-        outer = self.open(stage)
+        stage, order = node.advance, node.stage.order
+        assert order is not None
+        field = f"field_{order.field.name}"
+        outer = self.open(node)
         self.put(f"s = {self.state('weight_out')}")
         self.put("members, clock, rounds, total = current.info[0], cycles(), 0, 0")
-        self.put(f"inverse = 1.0 / {self.limit(stage.order.delta)}")
+        self.put(f"inverse = 1.0 / {self.limit(order.delta)}")
         pools = "Pools(ordered[2], ordered[3], ordered[4], ordered[5], ordered[6])"
         self.put(f"spread(team, current, {field}, inverse, ordered[0], {pools})")
-        self.put("while ordered[0][FULL] == 0 and load(sync, CANCEL) == 0:")
-        self.indent += 1
-        self.put(f"bucket = nearest_bucket({pools}, ordered[0])")
-        self.put("if bucket == NONE: break")
-        self.put(f"near = waiting_in({pools}, bucket, most)")
-        self.put(
-            f"made = relax(team, out, f_{advance.functor}, {where}, s, {field}, inverse, bucket, "
-            f"ordered[0], ordered[1], {pools})"
-        )
-        self.put("total, rounds = total + made, rounds + 1")
-        self.put("show(sync, 0, row + fused + rounds, near, made)")
-        self.indent -= 1
+        with self.within("while ordered[0][FULL] == 0 and load(sync, CANCEL) == 0:"):
+            self.put(f"bucket = nearest_bucket({pools}, ordered[0])")
+            self.put("if bucket == NONE: break")
+            self.put(f"near = waiting_in({pools}, bucket, most)")
+            self.put(
+                f"made = relax(team, out, f_{stage.functor}, {self.where(stage)}, s, {field}, "
+                f"inverse, bucket, ordered[0], ordered[1], {pools})"
+            )
+            self.put("total, rounds = total + made, rounds + 1")
+            self.put("show(sync, 0, row + fused + rounds, near, made)")
         self.put("if ordered[0][FULL] != 0: return True")
         self.put("empty(team, current)")
         self.put("visited += total")
         self.put("if rounds > 0:")
-        self.put("    note(team, trace, row, rounds - 1, members, total, False, clock)")
-        self.put("    row, fused = row + 1, fused + rounds - 1")
-        self.close(stage, outer)
+        self.note_fused("total")
+        self.close(node, outer)
 
     # ---- helpers --------------------------------------------------------------------------
 
-    def after_prologue(self) -> list[str]:
+    def before_stages(self) -> list[str]:
         """The part of the text that helpers run; the leader then saves what they read."""
         lines = ["if thread > 0:", "    front_1, front_2, front_3 = current, following, spare"]
         lines += ["    while True:", "        place, hand, hands = join_call(sync)"]
@@ -230,7 +232,7 @@ class _LedWriter(_Writer):
             return self.waiting(f"mine_{rest}", f"later_{rest}")
         if kind == "scalar":
             return [f"partial_{rest}[-1] = {name}"], [f"{name} = partial_{rest}[-1]"]
-        if kind in ("field", "copy") and rest in self.kernel.copied:
+        if kind in ("field", "copy") and rest in self.plan.copied:
             return self.copied(rest)
         if name in _FLAGS or kind == "moved":
             return [f"{self.slot(name)} = {name}"], [f"{name} = {self.slot(name)} != 0"]
@@ -254,7 +256,7 @@ class _LedWriter(_Writer):
         """A field and its second copy, which change places."""
         word, pair = self.slot(f"moved_{field}"), f"field_{field}, copy_{field}"
         one = f"fields[{list(self.d.fields).index(field)}]"
-        other = f"copies[{self.kernel.copied.index(field)}]"
+        other = f"copies[{self.plan.copied.index(field)}]"
         turned = f"if {word}: {pair} = {other}, {one}"
         return [f"{word} = moved_{field}"], [f"{pair} = {one}, {other}", turned]
 

@@ -12,27 +12,15 @@ and reduced after it. Here it is made cheap without changing what comes out:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import NamedTuple
-
 from evener.engine.codegen.merges import BETTER
 from evener.engine.codegen.old_values import require_known
+from evener.engine.codegen.plan import Exchange, Stale
 from evener.programs.program import Declaration
 from evener.programs.races import says_whether_it_changed
 from evener.programs.stages import Advance, Compute, Edges, Filter, Gather, Stage, walk
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What one stage needs to be exchanged; groups map a leader to the followers written."""
-
-    broadcast: tuple[str, ...]
-    zeroed: tuple[str, ...]
-    ghosts: dict[str, tuple[str, ...]]
-    replicated: dict[str, tuple[str, ...]]
-
-
-def exchanges_of(d: Declaration, stage: Stage, pull: bool) -> Plan:
+def exchanges_of(d: Declaration, stage: Stage, pull: bool) -> Exchange:
     """Derive the exchanges of a stage from the accesses of its functors."""
     far = _far_end(stage, pull)
     touched: dict[str, set[str]] = {}  # fields at the far end, how
@@ -53,18 +41,18 @@ def exchanges_of(d: Declaration, stage: Stage, pull: bool) -> Plan:
     written = {name for name, kinds in touched.items() if kinds != {"read"}}
     ghosts = _groups(d, written)
     # A follower's message carries its leader, so that must be there too.
-    broadcast = (touched.keys() | ghosts.keys()) - zeroed
-    return Plan(tuple(sorted(broadcast)), tuple(sorted(zeroed)), ghosts, _groups(d, everywhere))
+    broadcast = (touched.keys() | {leader for leader, _ in ghosts}) - zeroed
+    return Exchange(tuple(sorted(broadcast)), tuple(sorted(zeroed)), ghosts, _groups(d, everywhere))
 
 
-def _groups(d: Declaration, written: set[str]) -> dict[str, tuple[str, ...]]:
+def _groups(d: Declaration, written: set[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
     groups: dict[str, list[str]] = {}
     for name in sorted(written):
         leader = d.fields[name].follows
         groups.setdefault(name if leader is None else leader.name, [])
         if leader is not None:
             groups[leader.name].append(name)
-    return {leader: tuple(followers) for leader, followers in groups.items()}
+    return tuple((leader, tuple(followers)) for leader, followers in groups.items())
 
 
 def _far_end(stage: Stage, pull: bool) -> str | None:
@@ -78,11 +66,16 @@ def _far_end(stage: Stage, pull: bool) -> str | None:
     return None
 
 
-class Stale(NamedTuple):
-    """A field whose ghosts may be stale in one stage, and those written along with it."""
-
-    leader: str
-    followers: tuple[str, ...]
+def pulls(d: Declaration, direction: str) -> bool:
+    """Whether a stage may run along in-edges, so that the transpose is needed."""
+    return any(
+        (isinstance(stage, Gather) and stage.along != "out")
+        or (
+            isinstance(stage, Advance)
+            and (direction == "pull" or (direction == "auto" and stage.where is not None))
+        )
+        for stage in walk(d.loop)
+    )
 
 
 class Needs:
@@ -113,11 +106,11 @@ class Needs:
             for stage in walk(self.d.loop)
         )
 
-    def plan(self, stage: Stage, pull: bool) -> Plan:
+    def exchange(self, stage: Stage, pull: bool) -> Exchange:
         """What is exchanged before and after a stage."""
-        plan = exchanges_of(self.d, stage, pull)
-        broadcast = tuple(name for name in plan.broadcast if name in self.written)
-        return replace(plan, broadcast=broadcast)
+        found = exchanges_of(self.d, stage, pull)
+        broadcast = tuple(name for name in found.broadcast if name in self.written)
+        return found._replace(broadcast=broadcast)
 
     def refreshed(self, stage: Stage) -> list[str]:
         """Fields that a stage may have made worse, so that their ghosts must follow."""
@@ -130,10 +123,10 @@ class Needs:
         return sorted(found)
 
     def _stale(self, stage: Advance) -> Stale | None:
-        plan = exchanges_of(self.d, stage, pull=False)
-        if stage.emit != "vertices" or len(plan.ghosts) != 1 or plan.zeroed:
+        found = exchanges_of(self.d, stage, pull=False)
+        if stage.emit != "vertices" or len(found.ghosts) != 1 or found.zeroed:
             return None
-        ((leader, followers),) = plan.ghosts.items()
+        ((leader, followers),) = found.ghosts
         merge = self.d.fields[leader].merge
         if merge not in BETTER or self.d.fields[leader].replicated:
             return None

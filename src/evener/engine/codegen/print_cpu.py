@@ -1,0 +1,303 @@
+"""Kernels for threads of a CPU: what those of one device, of parts and of single stages share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from evener.device import compiled
+from evener.device.sync import STOP, barrier, cycles, show
+from evener.engine.codegen import plan
+from evener.engine.codegen.printer import MODES, SIDES, Kernel, Printer
+from evener.engine.job import Job
+from evener.operators.cpu import (
+    advance,
+    buckets,
+    edge_frontier,
+    frontier,
+    gather,
+    nearest,
+    record,
+    vertices,
+)
+from evener.operators.shared import frontier as shared
+from evener.programs import kinds
+
+SIGNATURE = (
+    "thread", "threads", "sync", "graph", "fields", "params", "fronts", "marks", "buffers",
+    "partials", "totals", "copies", "sums", "ordered", "record", "edge_rooms", "waiting", "trace",
+)  # fmt: skip
+EDGE_OPERATORS = (
+    "EdgeFrontier", "advance_edges", "filter_edges", "compute_edges", "targets",
+)  # fmt: skip
+RECORD_OPERATORS = ("Record", "remember", "remember_edges", "recall", "recall_edges")
+
+
+@compiled(allocates=False)
+def note(team, trace, row, step, members, calls, pulled, clock):
+    """Write a row of the trace, if there is room: superstep, frontier, calls, pulled, cycles."""
+    if row + 1 < len(trace):
+        trace[row + 1, 5 + team.thread] = calls
+        if team.thread == 0:
+            trace[row + 1, 0] = step
+            trace[row + 1, 1] = members
+            trace[row + 1, 3] = pulled
+            trace[row + 1, 4] = cycles() - clock
+    if team.thread == 0:
+        trace[0, 0] = row + 1
+
+
+class ThreadsPrinter(Printer):
+    """Prints for threads that walk through the text in step."""
+
+    signature: tuple[str, ...] = SIGNATURE
+
+    def __init__(self, job: Job, kernel_plan: plan.KernelPlan, state: Any):
+        super().__init__(job, kernel_plan, state)
+        self.first_sum = 0  # of those that gathers make on the way
+        self.names.update({
+            "barrier": barrier, "STOP": STOP, "cycles": cycles, "show": show, "note": note,
+            "always": shared.always, "Frontier": shared.Frontier,
+            "Team": frontier.Team, "Adjacency": frontier.Adjacency, "empty": frontier.empty,
+            "advance": advance.advance, "fill_all": advance.fill_all,
+            "next_stamp": advance.next_stamp, "Pool": nearest.Pool,
+            "filter_": vertices.filter, "compute": vertices.compute, "reduce": vertices.reduce,
+            "edges": vertices.edges,
+            "gather": gather.gather, "gather_at_once": gather.gather_at_once,
+            "gather_all": gather.gather_all, "sum_up": gather.sum_up, "settle": gather.settle,
+            **{name: getattr(edge_frontier, name) for name in EDGE_OPERATORS},
+            **{name: getattr(record, name) for name in RECORD_OPERATORS},
+            "join": buckets.join, "pick": buckets.pick, "hand_on": buckets.hand_on,
+        })  # fmt: skip
+
+    def print(self) -> Kernel:
+        """The kernel: names, the loop, and what is left behind."""
+        self.put(*self.prologue())
+        for i, name in enumerate(self.d.scalars):
+            self.put(f"scalar_{name} = neutral_{name}", f"partial_{name} = partials[{i + 1}]")
+        if self.plan.has_edges:
+            self.put(*EDGE_PROLOGUE)
+        copied = self.plan.copied
+        self.put(*(f"field_{name} = fields[{i}]" for i, name in enumerate(self.d.fields)))
+        self.put(*(f"copy_{name} = copies[{i}]" for i, name in enumerate(copied)))
+        self.put(*(f"moved_{name} = False" for name in copied))
+        at = len(self.lines)
+        self.emit(self.plan.body)
+        for i, name in enumerate(self.d.fields):
+            if name in copied:
+                self.put(f"settle(team, fields[{i}], field_{name}, moved_{name})")
+        self.put(*(f"partial_{name}[8 * thread] = scalar_{name}" for name in self.d.scalars))
+        self.put("trace[0, 5 + thread] = visited", "if thread == 0: trace[0, 1] = fused")
+        self.put(f"return {self.outcome()}")
+        self.lines[at:at] = ["    " + line for line in self.before_stages()]
+        return self.kernel()
+
+    def kernel(self) -> Kernel:
+        """What was printed."""
+        head = f"def worker({', '.join(self.signature)}):\n"
+        return Kernel(self.plan, head + "\n".join(self.lines) + "\n", self.names)
+
+    def prologue(self) -> tuple[str, ...]:
+        """What the names in a kernel stand for."""
+        return PROLOGUE
+
+    def before_stages(self) -> list[str]:
+        """What stands between the names and the stages; asked for when all else is printed."""
+        return []
+
+    def outcome(self) -> str:
+        """What a kernel returns at its end."""
+        return "False"
+
+    # ---- what devices do in their own way -------------------------------------------------
+
+    def stamp(self) -> None:
+        """A new stamp: marks with an older one are none."""
+        self.put("stamp = next_stamp(team, marks, stamp)")
+
+    def targets_call(self) -> str:
+        """The call that makes the current frontier of one of edges."""
+        return "targets(team, out, edge_current, current, marks, stamp)"
+
+    def edges_call(self, stage: kinds.Advance) -> str:
+        """The call that emits edges."""
+        return (
+            f"advance_edges(team, out, f_{stage.functor}, {self.where(stage)}, s, "
+            f"{self.source(stage)}, edge_following)"
+        )
+
+    def stop_test(self, node: plan.AnyLoop | None = None) -> str:
+        """How threads learn of a wish to stop."""
+        raise AssertionError("a stage of a part is no loop")
+
+    def remember(self, node: plan.Loop) -> None:
+        """Keep the frontier for `backwards`."""
+        if self.plan.has_edges:
+            self.put("if on_edges:")
+            self.put("    recorded = remember_edges(team, edge_current, kept, recorded)")
+            self.put("else:")
+            self.put("    recorded = remember(team, current, kept, recorded)")
+        else:
+            self.put("recorded = remember(team, current, kept, recorded)")
+        self.put("if recorded < 0: break")
+
+    def after_record(self) -> None:
+        """A record that is full ends the run, which begins again with more room."""
+        self.put("if recorded < 0: return True")
+
+    def replay_in_place(self) -> None:
+        """Stages read the record itself."""
+        self.put(f"first, last = kept.bounds[{self.step}], kept.bounds[{self.step} + 1]")
+        self.put("replayed = Frontier(kept.queue[first:last], spare_bits, replay_info)")
+        self.put("barrier(sync, threads)")
+        self.put("if thread == 0:")
+        self.put("    replay_info[0], replay_info[8], replay_info[16] = last - first, 0, 0")
+
+    def replay_copy(self) -> None:
+        """Stages get a copy of what was recorded."""
+        self.put("current, following = y, spare")
+        if self.plan.has_edges:
+            self.put("edge_current, edge_following = edge_y, edge_spare")
+            self.put(f"on_edges = kept.on_edges[{self.step}] != 0")
+            self.put("if on_edges:")
+            self.put(f"    recall_edges(team, kept, {self.step}, edge_current)")
+            self.put("else:")
+            self.put(f"    recall(team, kept, {self.step}, current)")
+        else:
+            self.put(f"recall(team, kept, {self.step}, current)")
+
+    # ---- stages ---------------------------------------------------------------------------
+
+    def print_push_or_pull(self, node: plan.PushOrPull) -> None:
+        """One operator, which decides."""
+        stage, source = node.stage, self.source(node.stage)
+        self.put(f"size = {source}.info[0]")
+        self.put(
+            f"pulled, made, arcs = advance(team, out, into, f_{stage.functor}, "
+            f"alone_{stage.functor}, {self.where(stage)}, s, t, {source}, {self.next}, marks, "
+            f"stamp, {node.exact}, {MODES[node.mode]}, left, before)"
+        )
+        self.count_calls()
+        self.put("left, before = left - arcs, size")
+        if stage.over_all:
+            self.put("fill_all(team, everyone, num_vertices, num_arcs)")
+
+    def print_gather(self, node: plan.Gather) -> None:
+        """Totals, and what takes them."""
+        stage, number = node.stage, node.number
+        combine, start = f"combine_{stage.combine}", f"neutral_of_{number}"
+        if stage.combine_is_functor:
+            combine, start = f"f_{stage.combine[1:]}", "None"
+        into, weight = SIDES[stage.along]
+        functors = f"{self.gathering(stage)}, {combine}, f_{stage.apply}, {start}"
+        self.put(f"t = {self.state(weight)}")
+        if node.all_at_once:
+            self.gather_all(node, into, weight, functors)
+        elif node.at_once:
+            self.put(
+                f"made = gather_at_once(team, {into}, {functors}, t, {self.source(stage)}, "
+                f"{self.next}, {node.keeps})"
+            )
+        else:
+            self.put(
+                f"made = gather(team, {into}, {functors}, t, {self.source(stage)}, {self.next}, "
+                f"totals[{number}], {node.keeps})"
+            )
+        self.count_calls()
+        self.put("pulled = True")
+        self.swap()
+
+    def gather_all(self, node: plan.Gather, into: str, weight: str, functors: str) -> None:
+        """A gather over all vertices in one pass, with reductions on the way."""
+        first, number = self.first_sum, node.number
+        scalars = self.add_helpers(node)
+        self.first_sum += len(scalars)
+        neutrals = "".join(f"neutral_{name}, " for name in scalars)
+        arrays = "".join(f"sums[{first + i}], " for i in range(len(scalars)))
+        self.put(f"u = {self.state(weight, node.seen)}")
+        self.put(
+            f"made = gather_all(team, {into}, {functors}, t, u, keep_{number}, reduce_{number}, "
+            f"store_{number}, ({neutrals}0,), ({arrays}0,), {self.next}, {node.keeps})"
+        )
+        self.swap_copies(node)
+        for i, stage in enumerate(node.fused):
+            name = stage.into.name
+            self.put(
+                f"scalar_{name} = sum_up(combine_{stage.op}, neutral_{name}, sums[{first + i}])"
+            )
+
+    def print_edges(self, node: plan.Edges) -> None:
+        """A functor at edges of all vertices."""
+        stage = node.stage
+        first, last = stage.neighbours or (0, None)
+        last = (1 << 62) if last is None else last
+        self.put(f"s = {self.state('weight_out')}")
+        self.put(
+            f"flag, made = edges(team, out, f_{stage.functor}, {self.where(stage)}, s, {first}, "
+            f"{last}, partials[0])"
+        )
+        self.count_calls()
+        self.put("changed = changed or flag")
+
+    # ---- loops ----------------------------------------------------------------------------
+
+    def print_buckets(self, node: plan.Buckets) -> None:
+        """An ordered loop with a superstep for each bucket."""
+        outer = self.open(node)
+        room, number = f"waiting[{node.room}]", node.number
+        mine, later, buckets = f"mine_{number}", f"later_{number}", f"buckets_{number}"
+        assert node.stage.order is not None
+        field, delta = node.stage.order.field.name, self.limit(node.stage.order.delta)
+        order = f"{buckets}, field_{field}, {delta}"
+        self.put(f"{mine} = Frontier({room}[0], no_bits, {room}[1])")
+        self.put(f"{later} = Frontier({room}[2], no_bits, {room}[3])")
+        self.put(f"{buckets} = {room}[4]")
+        self.put(f"empty(team, {mine})")
+        self.put(f"join(team, current, {mine}, {order})")
+        with self.within("while True:"):
+            self.ask_limit(node)
+            self.take_bucket(node, mine, later, order)
+            self.superstep(node)
+            self.put(f"join(team, current, {mine}, {order})")
+            self.ask_until(node)
+        self.put(f"hand_on(team, {mine}, {buckets}, current)")
+        self.close(node, outer)
+
+    def take_bucket(self, node: plan.Buckets, mine: str, later: str, order: str) -> None:
+        """The nearest bucket becomes the frontier; the loop ends where nothing waits."""
+        self.put(f"if {mine}.info[0] == 0: break")
+        self.put(f"stopped = {self.stop_test()}")
+        self.put("if stopped: break")
+        self.put(f"pick(team, {mine}, {later}, current, {order}, waiting[{node.room}][5])")
+        self.put(f"{mine}, {later} = {later}, {mine}")
+        self.put("if current.info[0] == 0: continue")
+
+
+PROLOGUE = (
+    "team = Team(thread, threads, sync, buffers[thread])",
+    "out = Adjacency(graph[0], graph[1])",
+    "weight_out = graph[2]",
+    "into = Adjacency(graph[3], graph[4])",
+    "weight_in = graph[5]",
+    "degree = graph[6]",
+    "num_vertices, num_arcs = len(graph[0]) - 1, len(graph[1])",
+    "ids = graph[7]",
+    "both = Adjacency(graph[8], graph[9])",
+    "weight_both = graph[10]",
+    "current = Frontier(fronts[0], fronts[1], fronts[2])",
+    "following = Frontier(fronts[3], fronts[4], fronts[5])",
+    "everyone = Frontier(fronts[0], fronts[6], fronts[7])",
+    "spare = Frontier(fronts[8], fronts[9], fronts[10])",
+    "spare_bits, replay_info, no_bits = fronts[11], fronts[12], fronts[11][:0]",
+    "kept = Record(record[0], record[1], record[2], record[3])",
+    "changed, stopped, stamp, recorded, row = False, False, 0, 0, 0",
+    "left, before, calls, visited, pulled = num_arcs, 0, 0, 0, False",
+    "members, clock, fused = 0, cycles(), 0",
+)
+
+EDGE_PROLOGUE = (
+    "a, b, c, mine = edge_rooms[0], edge_rooms[1], edge_rooms[2], edge_rooms[3][thread]",
+    "edge_current = EdgeFrontier(a[0], a[1], a[2], mine)",
+    "edge_following = EdgeFrontier(b[0], b[1], b[2], mine)",
+    "edge_spare = EdgeFrontier(c[0], c[1], c[2], mine)",
+    "on_edges = False",
+)

@@ -1,0 +1,524 @@
+"""Kernels for the grid of threads of a GPU.
+
+Operators divide their work among warps and need one barrier a stage. The whole loop stays in the
+kernel. Where a superstep is to be recorded and does not fit, the kernel writes down all that its
+variables hold and returns; the host makes room, keeps all else, and launches it again. It then
+skips what comes before the place: ``resuming`` is the number of the place until it is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from evener.device import warp
+from evener.device.states import Identity
+from evener.device.sync import STOP, show
+from evener.engine.codegen import plan
+from evener.engine.codegen.passes import Shape, plan_of
+from evener.engine.codegen.print_cpu import EDGE_OPERATORS
+from evener.engine.codegen.printer import MODES, SIDES, Kernel, Printer
+from evener.engine.job import Job
+from evener.operators.cpu.frontier import Adjacency
+from evener.operators.cpu.record import Record
+from evener.operators.gpu import (
+    advance,
+    buckets,
+    edge_frontier,
+    frontier,
+    gather,
+    nearest,
+    record,
+    vertices,
+)
+from evener.operators.gpu.frontier import INFO_WORDS, TURNS
+from evener.operators.gpu.schedules import SCHEDULES
+from evener.operators.gpu.schedules.dynamic import totals_by_functor
+from evener.operators.shared import frontier as shared
+from evener.programs import kinds
+
+# What ``auto`` takes where no list can be long, since of each only so many neighbours are visited:
+# nothing is claimed and nothing put off.
+FOR_SLICES, SHORT_SLICE = "warp_segmentation", 8
+
+SIGNATURE = (
+    "sync", "graph", "fields", "params", "fronts", "infos", "works", "marks", "pieces", "partials",
+    "totals", "parts", "copies", "ordered", "record", "edge_rooms", "waiting", "saves", "trace",
+)  # fmt: skip
+# The words of frontiers and how many were made: outside of replays, and within them.
+POOLS = (("infos[0]", "made"), ("infos[2]", "remade"))
+EDGE_POOLS = (("edge_rooms[3]", "edge_made"), ("edge_rooms[4]", "edge_remade"))
+
+MORE_ROOM = 1  # how a kernel ends that did not finish; see `evener.operators.gpu.record.end`
+SAVED_WORDS = 256  # room for all that a kernel writes down
+
+_NUMBERS = ("row", "recorded", "made", "remade", "stamp", "left", "before", "fused", "members")
+_FLAGS = ("pulled", "changed")
+
+
+def lower_grid(
+    job: Job, direction: str, state: Any, schedule: str = "auto", relabels: bool = False
+) -> Kernel:  # fmt: skip
+    """The kernel of a job; DeviceError for what does not run on a GPU.
+
+    ``relabels``: vertices have other places than their ids say, so there is a table of those.
+    """
+    made = plan_of(job, direction, Shape(on_grid=True))
+    return GridPrinter(job, made, state, schedule, relabels).print()
+
+
+class GridPrinter(Printer):
+    """Prints for the threads of a grid."""
+
+    signature: tuple[str, ...] = SIGNATURE
+
+    def __init__(
+        self, job: Job, kernel_plan: plan.KernelPlan, state: Any, schedule: str, relabels: bool
+    ):
+        super().__init__(job, kernel_plan, state)
+        chosen = SCHEDULES["dynamic" if schedule == "auto" else schedule]
+        slices = SCHEDULES[FOR_SLICES if schedule == "auto" else schedule]
+        by_functor = totals_by_functor if schedule == "auto" else chosen.totals_of
+        self.names.update(
+            cycles=warp.cycles, barrier=warp.barrier, STOP=STOP, show=show, always=shared.always,
+            Frontier=shared.Frontier, Adjacency=Adjacency,
+            new_team=frontier.new_team, begin=frontier.begin, fresh=frontier.fresh,
+            is_stopped=frontier.is_stopped, visit=chosen.visit, totals_of=chosen.totals_of,
+            visit_slices=slices.visit, totals_by_functor=by_functor,
+            advance=advance.advance, nearest=nearest.nearest, gather=gather.gather,
+            filter_=vertices.filter, compute=vertices.compute, reduce=vertices.reduce,
+            edges=vertices.edges, reduce_block=vertices.reduce_block,
+            reduce_blocks=vertices.reduce_blocks, settle=record.settle, Record=Record,
+            tell_whole=record.tell_whole, note=record.note, end=record.end,
+            prepare_replay=record.prepare_replay, remember=record.remember, recall=record.recall,
+            remember_edges=record.remember_edges, recall_edges=record.recall_edges,
+            save_sum=record.save_sum, begin_again=record.begin_again,
+            **{name: getattr(buckets, name) for name in ("join", "pick", "hand_on")},
+            **{name: getattr(edge_frontier, name) for name in (*EDGE_OPERATORS, "fresh_edges")},
+        )  # fmt: skip
+        if relabels:
+            self.put("ids = graph[7]")
+        else:
+            self.names["ids"] = Identity()
+
+    # ---- the whole ------------------------------------------------------------------------
+
+    def print(self) -> Kernel:
+        """The kernel: names, what a launch begins with, the loop, and what is left behind."""
+        self.put(*self.prologue())
+        self.put(*(f"field_{name} = fields[{i}]" for i, name in enumerate(self.d.fields)))
+        for i, name in enumerate(self.d.scalars):
+            self.put(f"scalar_{name} = neutral_{name}", f"partial_{name} = partials[{i}]")
+        if self.plan.has_edges:
+            self.put(*EDGE_PROLOGUE)
+        copied = self.plan.copied
+        self.put(*(f"copy_{name} = copies[{i}]" for i, name in enumerate(copied)))
+        self.put(*(f"moved_{name} = False" for name in copied))
+        self.put(*(f"waits_{i} = 0" for i in range(self.plan.orders)))
+        if self.plan.has_both:
+            self.put("both, weight_both = Adjacency(graph[8], graph[9]), graph[10]")
+        if self.plan.places:
+            self.put(*self.begin_again())
+        self.emit(self.plan.body)
+        for i, name in enumerate(self.d.fields):
+            if name in copied:
+                self.put(f"settle(team, fields[{i}], field_{name}, moved_{name})")
+        for name in self.d.scalars:
+            self.put(f"if team.thread == 0: partial_{name}[0] = scalar_{name}")
+        self.put("tell_whole(team, trace, visited, fused)")
+        self.put(f"return {self.outcome()}")
+        given = ", ".join(self.signature)
+        body = "\n".join(self.lines)
+        text = (
+            f"def worker({given}):\n{body}\n\n\n"
+            f"def kernel({given}):\n    end(trace, worker({given}))\n"
+        )
+        return Kernel(self.plan, text, self.names)
+
+    def prologue(self) -> tuple[str, ...]:
+        """What the names in a kernel stand for."""
+        return PROLOGUE
+
+    def outcome(self) -> str:
+        """What a kernel returns at its end."""
+        return "0"
+
+    # ---- what devices do in their own way -------------------------------------------------
+
+    def begin(self, makes: str = "") -> None:
+        """A new turn of the words that a stage counts in, and of those of the frontier it makes."""
+        self.put("team = begin(team)")
+        if makes:
+            self.renew(makes)
+
+    def renew(self, name: str) -> None:
+        """Give a frontier the next words of its pool, which are empty."""
+        of_edges = name.startswith("edge")
+        pool, count = (EDGE_POOLS if of_edges else POOLS)[self.in_replay]
+        self.put(f"{count} += 1")
+        self.put(f"{name} = fresh{'_edges' if of_edges else ''}(team, {name}, {pool}, {count})")
+
+    def stamp(self) -> None:
+        """A new stamp: marks with an older one are none."""
+        self.put("stamp += 1")
+
+    def count_calls(self) -> None:
+        """Add to the calls of this superstep, and of the whole run: some stages are in no loop."""
+        self.put("calls += done", "visited += done")
+
+    def count(self, called: str) -> None:
+        """Call an operator that returns the calls of its functor."""
+        self.put(f"done = {called}")
+        self.count_calls()
+
+    def targets_call(self) -> str:
+        """The call that makes the current frontier of one of edges."""
+        return "targets(team, out, edge_current, current, marks, stamp)"
+
+    def edges_call(self, stage: kinds.Advance) -> str:
+        """The call that emits edges."""
+        return (
+            f"advance_edges(team, visit, out, f_{stage.functor}, {self.where(stage)}, s, "
+            f"{self.source(stage)}, edge_following, pieces)"
+        )
+
+    def stop_test(self, node: plan.AnyLoop | None = None) -> str:
+        """How threads learn of a wish to stop."""
+        if node is not None and node.only_loops:  # without a barrier nobody would stop
+            self.begin()
+            self.put("barrier(sync)")
+        return "is_stopped(team)"
+
+    # ---- stages ---------------------------------------------------------------------------
+
+    def print_push_or_pull(self, node: plan.PushOrPull) -> None:
+        """One operator, which decides."""
+        stage, source = node.stage, self.source(node.stage)
+        self.put(f"size = {source}.info[0]")
+        self.put(
+            f"pulled, done, arcs = advance(team, visit, out, into, f_{stage.functor}, "
+            f"alone_{stage.functor}, {self.where(stage)}, {stage.where is not None}, s, t, "
+            f"{source}, {self.next}, marks, stamp, {node.exact}, {MODES[node.mode]}, left, before, "
+            "pieces)"
+        )
+        self.count_calls()
+        self.put("left, before = left - arcs, size")
+
+    def print_gather(self, node: plan.Gather) -> None:
+        """Totals, and what takes them."""
+        stage, number, own = node.stage, node.number, node.stage.combine_is_functor
+        combine = f"f_{stage.combine[1:]}" if own else f"combine_{stage.combine}"
+        totals_of = "totals_by_functor" if own else "totals_of"
+        along = "in" if stage.along == "both" and not self.plan.directed else stage.along
+        into, weight = SIDES[along]
+        scalars = self.add_helpers(node)
+        neutrals = "".join(f"neutral_{name}, " for name in scalars)
+        self.begin(makes=self.next)
+        self.put(f"t = {self.state(weight)}")
+        self.put(f"u = {self.state(weight, node.seen if node.copies else ())}")
+        self.put(
+            f"done, own = gather(team, {totals_of}, {into}, {self.gathering(stage)}, {combine}, "
+            f"f_{stage.apply}, neutral_of_{number}, {own}, t, u, keep_{number}, reduce_{number}, "
+            f"({neutrals}0,), {self.source(stage)}, {self.next}, totals[{number}], "
+            f"parts[{number}], {node.at_once}, {node.keeps}, {len(scalars) > 0}, pieces)"
+        )
+        for i, other in enumerate(node.fused):
+            self.put(f"reduce_block(team, combine_{other.op}, own[{i}], partial_{scalars[i]})")
+        if scalars:
+            self.put("barrier(sync)")
+        self.swap_copies(node)
+        for other, name in zip(node.fused, scalars, strict=True):
+            self.put(
+                f"scalar_{name} = reduce_blocks(team, combine_{other.op}, neutral_{name}, "
+                f"partial_{name})"
+            )
+        self.count_calls()
+        self.put("pulled = True")
+        self.swap()
+
+    def print_edges(self, node: plan.Edges) -> None:
+        """A functor at edges of all vertices."""
+        stage = node.stage
+        first, last = stage.neighbours or (0, None)
+        last = (1 << 62) if last is None else last
+        visit = "visit_slices" if last - first <= SHORT_SLICE else "visit"
+        self.begin()
+        self.put(f"s = {self.state('weight_out')}")
+        self.put(
+            f"flag, done = edges(team, {visit}, out, f_{stage.functor}, {self.where(stage)}, s, "
+            f"{first}, {last}, everyone, pieces)"
+        )
+        self.count_calls()
+        self.put("changed = changed or flag")
+
+    # ---- loops ----------------------------------------------------------------------------
+
+    def print_fused_buckets(self, node: plan.FusedBuckets) -> None:
+        """An ordered loop whose buckets may fuse."""
+        stage, outer = node.advance, self.open(node)
+        pool, count = POOLS[self.in_replay]
+        self.put(f"s = {self.state('weight_out')}")
+        self.put("members, clock = current.info[0], cycles()")
+        self.put(
+            f"team, current, following, {count}, stamp, rounds, done = nearest(team, visit, out, "
+            f"f_{stage.functor}, {self.where(stage)}, s, {self.order(node)}, current, following, "
+            f"{pool}, {count}, marks, stamp, ordered[0], ordered[1], ordered[2], ordered[3], "
+            "pieces)"
+        )
+        self.put("visited += done")
+        self.put("if rounds > 0:")
+        self.note_fused("done")
+        if self.plan.places and not self.in_replay:  # it is empty: any queue will do
+            self.put("current = Frontier(fronts[0], fronts[1], current.info)")
+            self.put("following = Frontier(fronts[2], fronts[3], following.info)")
+            self.put("side = False")
+        self.close(node, outer)
+
+    def print_buckets(self, node: plan.Buckets) -> None:
+        """An ordered loop with a superstep for each bucket."""
+        with self.skipped_over(node):
+            outer = self.open(node)
+        room, number = f"waiting[{node.room}]", node.number
+        mine, later, turned = f"mine_{number}", f"later_{number}", f"turned_{number}"
+        assert node.stage.order is not None
+        field, delta = node.stage.order.field.name, self.limit(node.stage.order.delta)
+        order = f"{room}[3], field_{field}, {delta}"
+        with self.skipped_over(node):
+            self.begin()
+            for i, name in enumerate((mine, later)):
+                self.put(f"{name} = Frontier({room}[{i}], spare_bits, {room}[2])")
+            self.put(f"{turned} = False")
+            self.renew_waiting(node, mine)
+            self.put(f"join(team, current, {mine}, {order})")
+        with self.within("while True:"):
+            with self.skipped_over(node):
+                self.ask_limit(node)
+                self.ask_waiting(node, mine)
+                self.begin(makes=self.next)
+                self.renew_waiting(node, later)
+                self.pick(mine, f"{room}[3]", f"{later}, {self.next}, {order}")
+                self.put(f"{mine}, {later}, {turned} = {later}, {mine}, not {turned}")
+                self.swap()
+                self.ask_picked()
+            self.superstep(node)
+            self.begin()
+            self.put(f"join(team, current, {mine}, {order})")
+            self.ask_until(node)
+        self.begin(makes=self.next)
+        self.put(f"hand_on(team, {mine}, {room}[3], {self.next})")
+        self.swap()
+        self.close(node, outer)
+
+    def renew_waiting(self, node: plan.Buckets, name: str) -> None:
+        """Give those that wait the next words of their pool, which are empty."""
+        self.put(f"waits_{node.room} += 1")
+        self.put(f"{name} = fresh(team, {name}, waiting[{node.room}][2], waits_{node.room})")
+
+    def ask_waiting(self, node: plan.Buckets, mine: str) -> None:
+        """End an ordered loop where nothing waits."""
+        self.put(f"if {mine}.info[0] == 0: break")
+        self.put(f"stopped = {self.stop_test()}")
+        self.put("if stopped: break")
+
+    def pick(self, mine: str, near: str, given: str) -> None:
+        """Take the nearest bucket."""
+        self.put(f"pick(team, {mine}, {given})")
+
+    def ask_picked(self) -> None:
+        """Take the next bucket where all of this one were settled before."""
+        self.put("if current.info[0] == 0: continue")
+
+    # ---- backwards ------------------------------------------------------------------------
+
+    def before_replay(self, node: plan.Replay) -> None:
+        """Words of the last recorded frontier."""
+        if node.in_place:
+            self.put("prepare_replay(team, infos[3], kept, recorded - 1)")
+            self.put("barrier(sync)")
+
+    def replay_in_place(self) -> None:
+        """Stages read the record itself."""
+        step = self.step
+        self.put(f"first, last = kept.bounds[{step}], kept.bounds[{step} + 1]")
+        self.put(f"words = {step} % {TURNS} * {INFO_WORDS}")
+        self.put(
+            "replayed = Frontier(kept.queue[first:last], spare_bits, "
+            f"infos[3][words:words + {INFO_WORDS}])"
+        )
+        self.put(f"prepare_replay(team, infos[3], kept, {step} - 1)")
+
+    def replay_copy(self) -> None:
+        """Stages get a copy of what was recorded."""
+        self.in_replay = True
+        self.begin()
+        self.put("current, following = y, spare")
+        if not self.plan.has_edges:
+            self.renew("current")
+            self.put(f"recall(team, kept, {self.step}, current)")
+            return
+        self.put("edge_current, edge_following = edge_y, edge_spare")
+        self.put(f"on_edges = kept.on_edges[{self.step}] != 0")
+        with self.within("if on_edges:"):
+            self.renew("edge_current")
+            self.put(f"recall_edges(team, kept, {self.step}, edge_current)")
+        with self.within("else:"):
+            self.renew("current")
+            self.put(f"recall(team, kept, {self.step}, current)")
+
+    # ---- places where a kernel may return, and begin again --------------------------------
+
+    @contextmanager
+    def guarded(self, guard: plan.Guard) -> Iterator[None]:
+        """Skip a stage on the way to a place that is not in it."""
+        condition = "resuming == 0"
+        if guard.first <= guard.last:
+            condition += f" or {guard.first} <= resuming <= {guard.last}"
+        with self.within(f"if {condition}:"):
+            yield
+
+    def swap(self) -> None:
+        """The frontier that was made is the current one."""
+        super().swap()
+        if self.plan.places and not self.in_replay:
+            self.put("side = not side")
+
+    def swap_edges(self) -> None:
+        """The frontier of edges that was made is the current one."""
+        super().swap_edges()
+        if self.plan.places and not self.in_replay:
+            self.put("edge_side = not edge_side")
+
+    def remember(self, node: plan.Loop) -> None:
+        """Keep the frontier for `backwards`: a place to return from, and to begin again at."""
+        call = "remember(team, current, kept, recorded, trace)"
+        with self.within(f"if resuming == 0 or resuming == {node.place}:"):
+            self.put("resuming = 0")
+            if self.plan.has_edges:
+                self.put("if on_edges:")
+                self.put(f"    enough = {call.replace('(team, ', '_edges(team, edge_')}")
+                self.put("else:", f"    enough = {call}")
+            else:
+                self.put(f"enough = {call}")
+            with self.within("if enough < 0:"):
+                self.put("barrier(sync)")  # all have read what blocks left for a reduction
+                for name in self.d.scalars:
+                    self.put(f"if team.thread == 0: partial_{name}[0] = scalar_{name}")
+                self.save(node.place)
+                self.put(f"return {MORE_ROOM}")
+            self.put("recorded = enough")
+
+    def saved(self) -> tuple[list[str], list[str], list[str]]:
+        """The variables that are written down: numbers, flags, and sums over the threads."""
+        numbers = [*_NUMBERS, *(f"waits_{i}" for i in range(self.plan.orders))]
+        flags = [*_FLAGS, "side", *(f"moved_{name}" for name in self.plan.copied)]
+        sums = ["visited"]
+        if self.plan.has_edges:
+            numbers += ["edge_made", "edge_remade"]
+            flags += ["on_edges", "edge_side"]
+        for number in self.plan.saved:
+            numbers += [f"step_{number}", f"members_{number}"]
+            flags += [f"changed_{number}", f"pulled_{number}"]
+            sums += [f"calls_{number}"]
+        flags += [f"turned_{node.number}" for node in self.saved_buckets()]
+        assert 1 + len(numbers) + len(flags) + len(sums) <= SAVED_WORDS
+        return numbers, flags, sums
+
+    def saved_buckets(self) -> list[plan.Buckets]:
+        """Ordered loops around a place."""
+        buckets = [node for node in self.plan.nodes() if isinstance(node, plan.Buckets)]
+        return [node for node in buckets if node.has_place]
+
+    def save(self, place: int) -> None:
+        """Write all variables down."""
+        numbers, flags, sums = self.saved()
+        # One by one: to the compiler a tuple of them is a choice among them in each round.
+        self.put("if team.thread == 0:", f"    saves[0] = {place}")
+        for i, name in enumerate((*numbers, *flags), 1):
+            self.put(f"    saves[{i}] = np.int64({name})")
+        for i, name in enumerate(sums, 1 + len(numbers) + len(flags)):
+            self.put(f"save_sum(team, saves, {i}, np.int64({name}))")
+
+    def begin_again(self) -> list[str]:
+        """Lines that take what was written down, where the kernel begins again."""
+        numbers, flags, sums = self.saved()
+        at = dict(zip([*numbers, *flags, *sums], range(1, SAVED_WORDS), strict=False))
+        known = {*_NUMBERS, *_FLAGS, "visited", "on_edges", "edge_made", "edge_remade"}
+
+        def unknown(names: list[str]) -> list[str]:
+            return [
+                name for name in names
+                if name not in known and not name.startswith(("moved_", "waits_"))
+            ]  # fmt: skip
+
+        lines = [f"{name} = 0" for name in unknown([*numbers, *sums])]
+        lines += [f"{name} = False" for name in unknown(flags)]
+        lines += [f"spent_{number} = cycles() - clock" for number in self.plan.saved]
+        lines += ["resuming = saves[0]", "if resuming != 0:"]
+        lines += [f"    {name} = saves[{at[name]}]" for name in numbers]
+        lines += [f"    {name} = saves[{at[name]}] != 0" for name in flags]
+        lines += [f"    {name} = saves[{at[name]}] if team.thread == 0 else 0" for name in sums]
+        lines += [f"    {line}" for line in self.frontiers_again()]
+        for name in self.plan.copied:
+            exchange = f"field_{name}, copy_{name} = copy_{name}, field_{name}"
+            lines.append(f"    if moved_{name}: {exchange}")
+        lines += [f"    scalar_{name} = partial_{name}[0]" for name in self.d.scalars]
+        return [*lines, "    begin_again(team, saves)"]
+
+    def frontiers_again(self) -> list[str]:
+        """Lines that make the frontiers of when the kernel returned."""
+
+        def words(pool: str, count: str) -> str:
+            first = f"{count} % {TURNS} * {INFO_WORDS}"
+            return f"{pool}[{first}:{first} + {INFO_WORDS}]"
+
+        lines = [
+            "if side: current, following = following, current",
+            f"current = Frontier(current.queue, current.bits, {words('infos[0]', 'made')})",
+        ]
+        if self.plan.has_edges:
+            info = words("edge_rooms[3]", "edge_made")
+            lines += [
+                "if edge_side: edge_current, edge_following = edge_following, edge_current",
+                f"edge_current = EdgeFrontier(edge_current.src, edge_current.edge, {info})",
+            ]
+        for node in self.saved_buckets():
+            room = f"waiting[{node.room}]"
+            info = words(f"{room}[2]", f"waits_{node.room}")
+            mine, later = f"mine_{node.number}", f"later_{node.number}"
+            lines += [
+                f"{mine} = Frontier({room}[0], spare_bits, {info})",
+                f"{later} = Frontier({room}[1], spare_bits, {info})",
+                f"if turned_{node.number}:",
+                f"    {mine} = Frontier({room}[1], spare_bits, {info})",
+                f"    {later} = Frontier({room}[0], spare_bits, {info})",
+            ]
+        return lines
+
+
+PROLOGUE = (
+    "team = new_team(sync, works, graph[1])",
+    "out = Adjacency(graph[0], graph[1])",
+    "weight_out = graph[2]",
+    "into = Adjacency(graph[3], graph[4])",
+    "weight_in = graph[5]",
+    "degree = graph[6]",
+    "num_vertices, num_arcs = len(graph[0]) - 1, len(graph[1])",
+    f"current = Frontier(fronts[0], fronts[1], infos[0][:{INFO_WORDS}])",
+    f"following = Frontier(fronts[2], fronts[3], infos[0][:{INFO_WORDS}])",
+    "everyone = Frontier(fronts[0], fronts[6], infos[1])",
+    f"spare = Frontier(fronts[4], fronts[5], infos[2][:{INFO_WORDS}])",
+    "spare_bits = fronts[6]",
+    "kept = Record(record[0], record[1], record[2], record[3])",
+    "members, clock, fused = 0, cycles(), 0",
+    "changed, stopped, stamp, recorded, row, made, remade = False, False, 0, 0, 0, 0, 0",
+    "left, before, calls, visited, pulled = num_arcs, 0, 0, 0, False",
+)
+
+EDGE_PROLOGUE = (
+    "a, b, c = edge_rooms[0], edge_rooms[1], edge_rooms[2]",
+    "edge_current = EdgeFrontier(a[0], a[1], edge_rooms[3])",
+    "edge_following = EdgeFrontier(b[0], b[1], edge_rooms[3])",
+    "edge_spare = EdgeFrontier(c[0], c[1], edge_rooms[4])",
+    "edge_made, edge_remade, on_edges = 0, 0, False",
+)

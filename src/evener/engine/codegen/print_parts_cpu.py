@@ -1,0 +1,239 @@
+"""Kernels for the parts of a graph on a CPU: the same stages, with exchanges between them.
+
+Every thread of every part runs the same text on the arrays of its part. Whatever decides where
+threads go is agreed on by all parts: sizes of frontiers, scalars, ``changed``, buckets, directions.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from evener.device import compiled
+from evener.engine.codegen import plan
+from evener.engine.codegen.merges import Texts
+from evener.engine.codegen.passes import Shape, plan_of
+from evener.engine.codegen.print_cpu import PROLOGUE, SIGNATURE, ThreadsPrinter
+from evener.engine.codegen.print_exchange import EXTRA, PLACE, TALK, ExchangePrinter
+from evener.engine.codegen.printer import Kernel
+from evener.engine.codegen.rewrite import globalized, without_atomics
+from evener.engine.job import Job
+from evener.operators.cpu import advance_apart, buckets, exchange, machines, nearest_apart
+
+_EXCHANGE = (
+    "World", "meet", "census", "census_of_arcs", "ask_stop", "least", "broadcast", "mark_members",
+    "spread", "collect", "deliver", "unite", "watch_shared", "remember_apart",
+    "remember_edges_apart", "note_links",
+)  # fmt: skip
+_ADVANCE = ("arcs_of", "goes_pull_apart", "push_apart", "pull_apart", "targets_apart", "push_more")
+
+LINKS = (
+    "place", "sync", "words", "bases", "owned", "ghosts", "home", "marks", "box", "boxed", "bits",
+    "words_from", "counts", "tally", "traffic", "buffers", "rows",
+)  # fmt: skip
+
+
+def lower_parts(
+    job: Job, direction: str, state: Any, measure: Any, hub: bool = False, single: bool = False,
+    known: plan.KernelPlan | None = None,
+) -> Kernel:  # fmt: skip
+    """The kernel of parts; DeviceError for what only the interpreter runs.
+
+    ``measure`` tells the bytes of a message, see `evener.operators.shared.policies`. With a ``hub``
+    there are parts on other machines too, whose plan is ``known``. ``single`` parts have one thread
+    each, which needs no atomics.
+    """
+    made = known or plan_of(job, direction, Shape(over_parts=True, hub=hub))
+    return PartsPrinter(job, made, state, measure, single).print()
+
+
+class PartsPrinter(ExchangePrinter, ThreadsPrinter):
+    """Prints for the threads of a part."""
+
+    signature = (*SIGNATURE, *EXTRA)
+
+    def __init__(
+        self, job: Job, kernel_plan: plan.KernelPlan, state: Any, measure: Any, single: bool
+    ):
+        super().__init__(job, kernel_plan, state)
+        self.prepare_exchanges(measure)
+        if single:
+            self.names.update({f"f_{name}": self.unshared(name) for name in self.d.functors})
+        self.names.update({name: getattr(exchange, name) for name in _EXCHANGE})
+        self.names.update({name: getattr(advance_apart, name) for name in _ADVANCE})
+        self.names.update(
+            hub_shake=machines.shake_hands if self.plan.hub else machines.stay_here,
+            hub_share=machines.numbers_of, hub_count=machines.count, hub_boxed=machines.box_size,
+            hub_set_boxed=machines.set_box_size,
+        )  # fmt: skip
+        self.names.update({name: getattr(machines, name) for name in TALK})
+        self.names["nearest_apart"] = nearest_apart.nearest_apart
+        self.names.update(nearest_waiting=buckets.nearest_waiting, take=buckets.take)
+
+    def unshared(self, name: str) -> Any:
+        """A functor without atomics, unless it writes to what other parts may be writing to."""
+        writes = {
+            a.field
+            for (functor, _), found in self.d.accesses.items() if functor == name
+            for a in found.fields if a.kind != "read"
+        }  # fmt: skip
+        if any(self.d.fields[field].replicated for field in writes):
+            return self.names[f"f_{name}"]
+        function = globalized(self.d, name, self.plan.far_is_global)
+        return compiled(without_atomics(function), allocates=False)
+
+    def prologue(self) -> tuple[str, ...]:
+        """What the names in a kernel stand for."""
+        place = {name: f"links[0][{i}]" for i, name in enumerate(PLACE)}
+        link = {name: f"links[{i}]" for i, name in enumerate(LINKS)}
+        world = [place["part"], place["parts"], place["threads"], place["first"]]
+        world += [link[name] for name in LINKS[1:-2]]
+        bounds = f"{link['words_from']}[world.part]:{link['words_from']}[world.part + 1]"
+        box = "world.box[world.ghosts[world.part, 0]:world.ghosts[world.part, -1]]"
+        return (
+            *PROLOGUE,
+            f"world = World({', '.join(world)}, {place['policy']}, measure, {self.hub_text()})",
+            f"ghost_team = Team(thread, threads, sync, {link['buffers']}[thread])",
+            f"num_vertices, num_arcs = {place['num_vertices']}, {place['num_arcs']}",
+            f"box = Frontier({box}, no_bits, world.boxed[world.part])",
+            f"present = world.bits[{bounds}]",
+            f"rows = {link['rows']}",
+            "left, turn, half, talked, total, began = num_arcs, 0, 0, 0, 0, clock",
+            *(f"all_{name} = alls[{i}]" for i, name in enumerate(self.d.fields)),
+        )
+
+    def note(self) -> None:
+        """The row of a superstep, and a word of it for whoever waits."""
+        super().note()
+        self.put("show(sync, thread, row + fused, members, calls)")
+
+    def outcome(self) -> str:
+        """Why it stopped, if it did."""
+        self.put("if thread == 0: rows[0, 0] = cycles() - began")
+        return "why_stop(world, 1 - turn)" if self.plan.hub else "world.sync[STOP]"
+
+    def given_to_members(self, texts: Texts, names: tuple[str, ...], values: str, olds: str) -> str:
+        """As the operator takes it; only of parts elsewhere values may be missing."""
+        return f"{self.function(texts.give(names, self.plan.hub))}, {values}"
+
+    def delivered(self, stale: plan.Stale) -> str:
+        """How emitted ghosts are merged, one by one or without branches."""
+        always = self.function(self.texts_of(stale.names).merge_if(*stale))
+        merge, rest = self.emitted(stale).split(", ", 1)
+        return f"{merge}, {always}, {rest}"
+
+    # ---- stages ---------------------------------------------------------------------------
+
+    def print_watch(self, node: plan.Watch) -> None:
+        """Parts in one memory share one copy: there is nothing to unite, only to count."""
+        names = node.names
+        texts = Texts(self.d, names, names, set())
+        self.talk(
+            f"watch_shared(team, world, {self.function(texts.differ())}, "
+            f"{self.function(texts.keep())}, {self.values(names)}, {self.united(names)}, "
+            f"num_vertices, {self.width(names)})"
+        )
+
+    def print_push(self, node: plan.Push) -> None:
+        """Along the out-edges of this part's frontier."""
+        stage = node.stage
+        self.put(
+            f"made = push_apart(team, ghost_team, out, f_{stage.functor}, {self.where(stage)}, s, "
+            f"{self.source(stage)}, {self.next}, box, marks, stamp, {node.boxes})"
+        )
+
+    def print_pull(self, node: plan.Pull) -> None:
+        """To this part's vertices along their in-edges."""
+        stage = node.stage
+        self.put(
+            f"made = pull_apart(team, into, alone_{stage.functor}, {self.where(stage)}, t, "
+            f"{self.source(stage)}, present, {self.next})"
+        )
+
+    def targets_call(self) -> str:
+        """To the set of the ``dst`` of edges, each at its owner."""
+        return "targets_apart(team, out, edge_current, current, marks, stamp)"
+
+    def gather_all(self, node: plan.Gather, into: str, weight: str, functors: str) -> None:
+        """As on one device; the arrays of all parts are swapped alike."""
+        super().gather_all(node, into, weight, functors)
+        for name in node.seen:
+            i, j = self.plan.copied.index(name), list(self.d.fields).index(name)
+            self.put(f"all_{name} = all_copies[{i}] if moved_{name} else alls[{j}]")
+        for stage in node.fused:
+            self.agree(stage.into.name, stage.op)
+
+    # ---- loops ----------------------------------------------------------------------------
+
+    def new_box(self) -> None:
+        """An empty box, and its mark."""
+        self.stamp()
+        self.put("empty(team, box)")
+
+    def new_following(self) -> None:
+        """An empty frontier and box to push to, and their mark."""
+        self.new_box()
+        self.put(f"empty(team, {self.next})")
+
+    def push_more(self, node: plan.RunAhead) -> None:
+        """Push from the current frontier to those."""
+        self.count(
+            f"push_more(team, ghost_team, out, f_{node.advance.functor}, always, s, current, "
+            f"{self.next}, box, marks, stamp, True)"
+        )
+
+    def empty_current(self) -> None:
+        """An empty frontier for those that arrive, before all parts meet."""
+        self.put("empty(team, current)")
+
+    def stop_test(self, node: plan.AnyLoop | None = None) -> str:
+        """All parts meet before; where they have just met they know already."""
+        if self.plan.hub and node is not None:
+            return "why_stop(world, 1 - turn) != 0"
+        if self.plan.hub:
+            self.put("turn = 1 - turn")
+            return "ask_stop(team, world, 1 - turn)"
+        return "meet(world)" if node is None else "world.sync[STOP] != 0"
+
+    def remember(self, node: plan.Loop) -> None:
+        """Keep the frontier, or stop everywhere."""
+        if self.plan.has_edges:
+            self.put("if on_edges:")
+            self.put(
+                "    recorded = remember_edges_apart(team, world, edge_current, kept, recorded)"
+            )
+            self.put("else:")
+            self.put("    recorded = remember_apart(team, world, current, kept, recorded)")
+        else:
+            self.put("recorded = remember_apart(team, world, current, kept, recorded)")
+
+    def print_fused_buckets(self, node: plan.FusedBuckets) -> None:
+        """An ordered loop as one operator."""
+        assert node.stale is not None
+        stage, outer = node.advance, self.open(node)
+        self.put(f"s = {self.state('weight_out')}")
+        self.put("members, clock = current.info[0], cycles()")
+        self.put(
+            f"rounds, made, stamp, turn, heard = nearest_apart(team, ghost_team, world, out, "
+            f"f_{stage.functor}, {self.where(stage)}, s, {self.order(node)}, current, ordered[0], "
+            "ordered[1], Pool(ordered[2][thread], ordered[3][thread], ordered[4][thread], "
+            "ordered[5][thread], ordered[6][thread]), box, marks, stamp, turn, "
+            f"{self.emitted(node.stale)})"
+        )
+        self.put("visited, talked = visited + made, talked + heard")
+        self.put("if rounds > 0:")
+        self.note_fused("made")
+        self.close(node, outer)
+
+    def take_bucket(self, node: plan.Buckets, mine: str, later: str, order: str) -> None:
+        """The nearest bucket of all parts becomes the frontier."""
+        room, buckets = f"waiting[{node.room}]", f"buckets_{node.number}"
+        self.total(f"{mine}.info[0]")
+        self.put("if total == 0: break")
+        self.put(f"stopped = {self.stop_test(node)}")
+        self.put("if stopped: break")
+        self.put(f"near = nearest_waiting(team, {mine}, {buckets}, {room}[5])")
+        self.talk("near = least(team, world, turn, near)", "turn = 1 - turn")
+        self.put(f"take(team, {mine}, {later}, current, {order}, near)")
+        self.put(f"{mine}, {later} = {later}, {mine}")
+        self.total("current.info[0]")
+        self.put("if total == 0: continue")

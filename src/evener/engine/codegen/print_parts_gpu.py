@@ -1,0 +1,226 @@
+"""Kernels for parts on GPUs, each part a grid of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from evener.device import warp
+from evener.engine.codegen import plan
+from evener.engine.codegen.merges import Texts
+from evener.engine.codegen.passes import Shape, plan_of
+from evener.engine.codegen.print_exchange import EXTRA, PLACE, TALK, ExchangePrinter
+from evener.engine.codegen.print_gpu import MORE_ROOM, POOLS, PROLOGUE, SIGNATURE, GridPrinter
+from evener.engine.codegen.printer import Kernel
+from evener.engine.job import Job
+from evener.operators.gpu import advance_apart as apart
+from evener.operators.gpu import (
+    buckets,
+    exchange,
+    frontier,
+    hub,
+    machines,
+    nearest_apart,
+    world,
+)
+from evener.operators.shared.world import FULL
+
+_WORLD = (
+    "World", "share_of", "meet", "census", "census_of_arcs", "ask_stop", "least", "note_links",
+)  # fmt: skip
+_EXCHANGE = (
+    "broadcast", "mark_members", "spread", "collect", "deliver", "unite", "next_stamp",
+    "remember_apart", "remember_edges_apart",
+)  # fmt: skip
+_ADVANCE = ("arcs_of", "goes_pull_apart", "push_apart", "pull_apart", "targets_apart")
+
+BLOCKS = len(PLACE)  # of all parts together: one more word of a part's place
+LINKS = (
+    "place", "sync", "words", "bases", "owned", "ghosts", "home", "marks", "box", "boxed", "bits",
+    "words_from", "counts", "tally", "traffic", "present", "rows",
+)  # fmt: skip
+
+
+def lower_grid_parts(
+    job: Job, direction: str, state: Any, schedule: str, measure: Any, hub: bool = False
+) -> Kernel:
+    """The kernel of a part; DeviceError for what does not run on parts of a GPU.
+
+    With a ``hub`` there are parts on other machines too.
+    """
+    made = plan_of(job, direction, Shape(on_grid=True, over_parts=True, hub=hub))
+    return GridPartsPrinter(job, made, state, schedule, measure).print()
+
+
+class GridPartsPrinter(ExchangePrinter, GridPrinter):
+    """Prints for the grid of a part."""
+
+    signature = (*SIGNATURE, *EXTRA)
+
+    def __init__(
+        self, job: Job, kernel_plan: plan.KernelPlan, state: Any, schedule: str, measure: Any
+    ):
+        super().__init__(job, kernel_plan, state, schedule, relabels=True)
+        self.prepare_exchanges(measure)
+        self.names.update(
+            hub_shake=machines.shake_hands if self.plan.hub else machines.stay_here,
+            hub_share=machines.numbers_of, hub_count=world.count,
+            hub_boxed=machines.box_size, hub_set_boxed=machines.set_box_size,
+            carry_members=hub.carry_members, empty_now=frontier.empty_now, FULL=FULL,
+            nearest_apart=nearest_apart.nearest_apart, block=warp.block,
+            nearest_waiting=buckets.nearest_waiting, take_bucket=buckets.take_bucket,
+        )  # fmt: skip
+        self.names.update({name: getattr(world, name) for name in _WORLD})
+        self.names.update({name: getattr(exchange, name) for name in _EXCHANGE})
+        self.names.update({name: getattr(apart, name) for name in _ADVANCE})
+        self.names.update({name: getattr(machines, name) for name in TALK})
+
+    def prologue(self) -> tuple[str, ...]:
+        """What the names in a kernel stand for."""
+        place = {name: f"links[0][{i}]" for i, name in enumerate(PLACE)}
+        link = {name: f"links[{i}]" for i, name in enumerate(LINKS)}
+        world = [place["part"], place["parts"], place["threads"], place["first"]]
+        world += [f"share_of({place['first']}, block(), links[0][{BLOCKS}])"]
+        world += [link[name] for name in LINKS[1:-2]]
+        return (
+            *PROLOGUE,
+            f"world = World({', '.join(world)}, {place['policy']}, measure, {self.hub_text()})",
+            f"num_vertices, num_arcs = {place['num_vertices']}, {place['num_arcs']}",
+            f"present, rows = {link['present']}, {link['rows']}",
+            "left, turn, half, talked, total, began = num_arcs, 0, 0, 0, 0, clock",
+            *(f"all_{name} = alls[{i}]" for i, name in enumerate(self.d.fields)),
+        )
+
+    def outcome(self) -> str:
+        """How it ended."""
+        self.put("if team.thread == 0: rows[0] = cycles() - began")
+        return f"{MORE_ROOM} if why_stop(world, 1 - turn) == FULL else 0"
+
+    # ---- what devices do in their own way -------------------------------------------------
+
+    def stamp(self) -> None:
+        """A new stamp: marks with an older one are none."""
+        self.put("stamp = next_stamp(team, world, stamp)")
+
+    def targets_call(self) -> str:
+        """To the set of the ``dst`` of edges, each at its owner."""
+        return "targets_apart(team, world, out, edge_current, current, marks, stamp)"
+
+    def given_to_members(self, texts: Texts, names: tuple[str, ...], values: str, olds: str) -> str:
+        """Two functions, so that the values of several are under way."""
+        peek, place = self.function(texts.peek(names)), self.function(texts.place(names))
+        return f"{peek}, {place}, {values}, {olds}"
+
+    def delivered(self, stale: plan.Stale) -> str:
+        """Two functions, likewise."""
+        texts = self.texts_of(stale.names)
+        look, improve = self.function(texts.look(*stale)), self.function(texts.improve(*stale))
+        return f"{look}, {improve}, {self.emitted(stale).partition(', ')[2]}"
+
+    # ---- stages ---------------------------------------------------------------------------
+
+    def print_push(self, node: plan.Push) -> None:
+        """Along the out-edges of this part's frontier."""
+        self.put(self.push_call(node.stage.functor, self.where(node.stage), node))
+
+    def push_call(self, functor: str, where: str, node: plan.Push | None = None) -> str:
+        """The call that pushes, from a stage's frontier or the current one."""
+        source = "current" if node is None else self.source(node.stage)
+        return (
+            f"done = push_apart(team, world, visit, out, f_{functor}, {where}, s, {source}, "
+            f"{self.next}, marks, stamp, {node is None or node.boxes}, pieces)"
+        )
+
+    def print_pull(self, node: plan.Pull) -> None:
+        """To this part's vertices along their in-edges."""
+        stage = node.stage
+        self.put(
+            f"done = pull_apart(team, into, f_{stage.functor}, alone_{stage.functor}, "
+            f"{self.where(stage)}, {stage.where is not None}, t, {self.source(stage)}, present, "
+            f"{self.next})"
+        )
+
+    def print_gather(self, node: plan.Gather) -> None:
+        """As on one device; the arrays of all parts are swapped alike."""
+        super().print_gather(node)
+        for name in node.seen if node.copies else ():
+            i, j = self.plan.copied.index(name), list(self.d.fields).index(name)
+            self.put(f"all_{name} = all_copies[{i}] if moved_{name} else alls[{j}]")
+        for other in node.fused:
+            self.agree(other.into.name, other.op)
+
+    # ---- loops ----------------------------------------------------------------------------
+
+    def new_box(self) -> None:
+        """An empty box, and its mark."""
+        self.stamp()
+
+    def new_following(self) -> None:
+        """An empty frontier and box to push to, and their mark."""
+        self.new_box()
+        self.renew(self.next)
+
+    def push_more(self, node: plan.RunAhead) -> None:
+        """Push from the current frontier to those."""
+        self.begin()
+        self.put(self.push_call(node.advance.functor, "always"))
+        self.count_calls()
+
+    def empty_current(self) -> None:
+        """An empty frontier for those that arrive, before all parts meet."""
+        self.put("empty_now(team, current)")
+
+    def ask_waiting(self, node: plan.Buckets, mine: str) -> None:
+        """End an ordered loop where nothing waits in any part."""
+        self.total(f"{mine}.info[0]")
+        self.put("if total == 0: break")
+        self.put(f"stopped = {self.stop_test(node)}")
+        self.put("if stopped: break")
+
+    def pick(self, mine: str, near: str, given: str) -> None:
+        """Take the nearest bucket of all parts."""
+        self.put(f"bucket = nearest_waiting(team, {mine}, {near})")
+        self.talk("bucket = least(team, world, turn, bucket)", "turn = 1 - turn")
+        self.put(f"take_bucket(team, {mine}, {given}, bucket)")
+
+    def ask_picked(self) -> None:
+        """Take the next bucket where all parts have settled theirs before."""
+        self.total("current.info[0]")
+        self.put("if total == 0: continue")
+
+    def stop_test(self, node: plan.AnyLoop | None = None) -> str:
+        """A census says it; where none was just made, there is one more."""
+        if node is not None:
+            return "why_stop(world, 1 - turn) != 0"
+        self.put("turn = 1 - turn")
+        return "ask_stop(team, world, 1 - turn)"
+
+    def remember(self, node: plan.Loop) -> None:
+        """Keep the frontier, or stop everywhere."""
+        call = "remember_apart(team, world, current, kept, recorded, trace)"
+        if not self.plan.has_edges:
+            self.put(f"recorded = {call}")
+            return
+        self.put("if on_edges:")
+        self.put(
+            "    recorded = remember_edges_apart(team, world, edge_current, kept, recorded, trace)"
+        )
+        self.put("else:")
+        self.put(f"    recorded = {call}")
+
+    def print_fused_buckets(self, node: plan.FusedBuckets) -> None:
+        """An ordered loop as one operator."""
+        assert node.stale is not None
+        stage, outer = node.advance, self.open(node)
+        pool, count = POOLS[self.in_replay]
+        self.put(f"s = {self.state('weight_out')}")
+        self.put("members, clock = current.info[0], cycles()")
+        self.put(
+            f"team, current, following, {count}, stamp, turn, rounds, done, heard = nearest_apart("
+            f"team, world, visit, out, f_{stage.functor}, {self.where(stage)}, s, "
+            f"{self.order(node)}, current, following, {pool}, {count}, marks, stamp, turn, "
+            f"ordered[0], ordered[1], ordered[2], ordered[3], pieces, {self.emitted(node.stale)})"
+        )
+        self.put("visited, talked = visited + done, talked + heard")
+        self.put("if rounds > 0:")
+        self.note_fused("done")
+        self.close(node, outer)

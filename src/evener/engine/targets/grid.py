@@ -1,0 +1,149 @@
+"""Kernels for grids of a GPU, lowered once and compiled once for each card."""
+
+from __future__ import annotations
+
+import dataclasses
+import linecache
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from evener.device import cuda as device
+from evener.engine.codegen import plan as plans
+from evener.engine.codegen.analysis import pulls
+from evener.engine.codegen.functors import (
+    check_functors,
+    examples_of,
+    functors_of,
+    kernel_key,
+    name_totals,
+)
+from evener.engine.codegen.printer import Kernel
+from evener.engine.job import Job, field_dtype
+from evener.engine.memory.gpu import Edges
+from evener.errors import DeviceError
+from evener.operators.gpu.schedules import SCHEDULES
+from evener.programs.fields import neutral
+from evener.programs.kinds import Advance, Gather
+from evener.programs.program import memory_of
+from evener.programs.stages import walk
+
+# Blocks on a multiprocessor. What goes over all vertices is bound by memory: more threads hide
+# more of its latency. Frontiers may be small and many: one block means fewer to meet at a barrier,
+# and registers for all that a thread has to keep.
+BLOCKS_FOR_ALL, BLOCKS_FOR_FRONTIERS = 2, 1
+
+
+class Lowered(NamedTuple):
+    """A kernel for a grid, and what decides about the arrays that it works on."""
+
+    key: Any
+    kernel: Kernel
+    function: Any  # the plain function
+    functors: dict[str, Any]  # each by itself
+    pulls: bool
+    degree: bool
+    sums: bool  # of degrees, for the schedule merge_path
+    blocks_each: int  # on a multiprocessor
+    relabels: bool = False  # works on vertices in the order of their degrees
+    mapped: tuple[Edges, ...] = ()  # arrays of edges that stay in the host's memory
+
+    @property
+    def stored(self) -> tuple[np.dtype | None, ...]:
+        """The dtypes of totals that are stored, by gathers; None for one that stores none."""
+        stores = zip(self.kernel.totals, self.plan.stores_totals, strict=True)
+        return tuple(dtype if stored else None for dtype, stored in stores)
+
+    @property
+    def plan(self) -> plans.KernelPlan:
+        """The plan of the kernel."""
+        return self.kernel.plan
+
+
+def require_schedule(schedule: str) -> None:
+    """Refuse the name of a schedule that is none."""
+    if schedule != "auto" and schedule not in SCHEDULES:
+        known = ", ".join(map(repr, SCHEDULES))
+        raise DeviceError(f"there is no schedule {schedule!r}; there are 'auto', {known}.")
+
+
+def lowered_once(
+    job: Job, direction: str, schedule: str, more: tuple[Any, ...], lower: Callable[[], Kernel],
+    relabels: bool = False,
+) -> Lowered:  # fmt: skip
+    """The kernel of a program, made once for all that decides its text: ``more`` besides."""
+    require_schedule(schedule)
+    graph = job.graph
+    arrays: list[Any] = [graph._indptr, graph._indices]
+    if job.declaration.uses_weights:
+        arrays.append(graph._weights)
+    dtypes = tuple(array.dtype for array in arrays)
+    key = (*kernel_key(job), direction, schedule, relabels, *more, dtypes)
+    known = memory_of(job.program, "grid")
+    if key not in known:
+        known[key] = _lowered(job, direction, schedule, lower(), relabels, key)
+    return known[key]
+
+
+def _lowered(
+    job: Job, direction: str, schedule: str, kernel: Kernel, relabels: bool, key: Any
+) -> Lowered:
+    d = job.declaration
+    if kernel.plan.gathers:
+        name_totals(job, kernel, *examples_of(example_of(job)))
+    takes = any(isinstance(s, Advance | Gather) and not s.over_all for s in walk(d.loop))
+    return Lowered(
+        key,
+        kernel,
+        _defined(kernel),
+        functors_of(job, kernel),
+        pulls(d, direction),
+        any("degree" in found.offered for found in d.accesses.values()),
+        schedule == "merge_path",
+        BLOCKS_FOR_FRONTIERS if takes else BLOCKS_FOR_ALL,
+        relabels,
+    )
+
+
+def _defined(kernel: Kernel) -> Any:
+    """The function that a kernel's text defines."""
+    file = f"<evener kernel {hash(kernel.text) & 0xFFFFFFFF:08x}>"
+    linecache.cache[file] = (len(kernel.text), None, kernel.text.splitlines(True), file)
+    scope = {**kernel.names, "__name__": __name__}
+    exec(compile(kernel.text, file, "exec"), scope)
+    scope["worker"] = device.inlined(scope["worker"])
+    return scope["kernel"]
+
+
+def ready(job: Job, lowered: Lowered, arguments: Any, ordinal: int) -> device.GridKernel:
+    """The kernel on this GPU; where it does not compile, the functor that is to blame."""
+    try:
+        described = device.describe(arguments)
+        known = memory_of(job.program, "grid kernels")
+        key = (lowered.function, described, lowered.blocks_each, ordinal)
+        if key not in known:
+            known[key] = device.GridKernel(lowered.function, described, lowered.blocks_each)
+        return known[key]
+    except device.CompileError:
+        check_functors(job.declaration, lowered.functors, *examples_of(example_of(job)))
+        raise
+
+
+def ptx_of(lowered: Lowered, arguments: Any, capability: tuple[int, int]) -> str:
+    """The PTX of a kernel for arguments like these; no GPU is needed."""
+    described = device.describe(arguments)
+    return device.compile_ptx(lowered.function, described, capability, lowered.blocks_each)
+
+
+def example_of(job: Job) -> Job:
+    """The job with fields of the right types and no length."""
+    empty = {name: np.empty(0, field.dtype) for name, field in job.fields.items()}
+    return dataclasses.replace(job, fields=empty)
+
+
+def reset_scalars(job: Job) -> None:
+    """Let scalars begin as neutral values."""
+    for name, scalar in job.declaration.scalars.items():
+        dtype = field_dtype(scalar.dtype, job.graph)
+        job.scalars[name] = dtype.type(neutral(scalar.merge, dtype))
