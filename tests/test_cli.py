@@ -18,7 +18,9 @@ from evener.graph import generate
 from evener.graph.files import evg
 from test_progress import run_on_terminal
 
-COMMANDS = ("run", "info", "convert", "generate", "devices", "plan", "warm", "cache", "bench")
+COMMANDS = (
+    "run", "info", "convert", "generate", "devices", "plan", "show", "warm", "cache", "bench"
+)  # fmt: skip
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from evener import starting  # noqa: F401 (the first, so that it hears Ctrl-C)
 # isort: split
 from evener import algorithms, errors
 from evener.device import atomic
+from evener.engine.lower import lower
 from evener.engine.run import run
 from evener.errors import (
     DeviceError,
@@ -63,6 +64,7 @@ __all__ = [
     "gas",
     "generate",
     "load",
+    "lower",
     "run",
     "show_versions",
     "stages",

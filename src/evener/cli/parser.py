@@ -92,7 +92,7 @@ def build_parser() -> Parser:
     >>> build_parser().parse_args(["info", "roads.gr", "--check"]).check
     True
     """
-    from evener.cli import bench, cache, convert, devices, generate, info, plan, warm
+    from evener.cli import bench, cache, convert, devices, generate, info, plan, show, warm
     from evener.cli import run as run_command
     from evener.versions import evener_version
 
@@ -105,7 +105,7 @@ def build_parser() -> Parser:
     )
     parser.add_argument("--version", action="version", version=f"evener {evener_version()}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for module in (run_command, info, convert, generate, devices, plan, warm, cache, bench):
+    for module in (run_command, info, convert, generate, devices, plan, show, warm, cache, bench):
         module.add_command(commands)
     return parser
 

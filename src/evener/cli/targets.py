@@ -49,7 +49,30 @@ def find_target(text: str) -> Target:
     'connected_components'
     """
     if ":" in text:
-        return _of_program(text)
+        return _target_of(_find_program(text))
+    function = _find_algorithm(text)
+    summary, _ = read_docstring(function)
+    options = options_of_function(function)
+    return Target(function.__name__, plain_sentence(summary), options, function)
+
+
+def programs_of(text: str) -> list[type[Program]]:
+    """The programs that a name stands for: those of an algorithm, the usual one first.
+
+    Examples
+    --------
+    >>> from evener.cli.targets import programs_of
+    >>> programs_of("bfs")[0].__name__
+    'BFS'
+    """
+    if ":" in text:
+        return [_find_program(text)]
+    module = sys.modules[_find_algorithm(text).__module__]
+    programs = [value for value in vars(module).values() if _is_program(value)]
+    return [program for program in programs if program.__module__ == module.__name__]
+
+
+def _find_algorithm(text: str) -> Callable[..., Any]:
     name = SHORT_NAMES.get(text, text).replace("-", "_")
     if name not in algorithms.__all__:
         known = [*algorithms.__all__, *SHORT_NAMES]
@@ -58,12 +81,10 @@ def find_target(text: str) -> Target:
             f"{', '.join(algorithms.__all__)}, and programs of your own as module:Class or "
             "file.py:Class."
         )
-    function = getattr(algorithms, name)
-    summary, _ = read_docstring(function)
-    return Target(name, plain_sentence(summary), options_of_function(function), function)
+    return getattr(algorithms, name)
 
 
-def _of_program(text: str) -> Target:
+def _find_program(text: str) -> type[Program]:
     place, _, name = text.rpartition(":")
     module = _load_module(place)
     program = getattr(module, name, None)
@@ -73,6 +94,11 @@ def _of_program(text: str) -> Target:
             f"{place} has no program {name!r}{did_you_mean(name, known)}; it has "
             f"{', '.join(known) or 'none'}."
         )
+    return program
+
+
+def _target_of(program: type[Program]) -> Target:
+    name = program.__name__
     summary = (inspect.getdoc(program) or f"the program {name}").splitlines()[0]
 
     def call(graph: Any, **parameters: Any) -> Any:

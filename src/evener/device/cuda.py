@@ -104,6 +104,14 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
+def capability_here() -> tuple[int, int] | None:
+    """The compute capability of the current GPU, if there is one."""
+    if why_not() is not None:
+        return None
+    digits = library().cuda.Device().compute_capability
+    return int(digits[:-1]), int(digits[-1])
+
+
 def require(ordinal: int | None = None) -> None:
     """Raise DeviceError unless programs can run on this GPU."""
     reason = why_not()
@@ -207,6 +215,16 @@ def compile_ptx(
     return code
 
 
+def _do_without_nvrtc(load: Callable[[str], Any]) -> None:
+    """Where NVRTC is not installed, go on: it is asked for nothing but capabilities it knows."""
+    nvrtc = load("numba.cuda.cudadrv.nvrtc")
+    try:
+        nvrtc.get_supported_ccs()
+    except Exception:  # of a loader that differs from version to version
+        nvrtc.get_supported_ccs = lambda: [(8, 0), (9, 0)]
+        load("numba.cuda.cuda_paths")._get_nvrtc_path = lambda: None
+
+
 @functools.cache
 def _import_compiler() -> Any:
     """What is used of numba-cuda."""
@@ -229,6 +247,7 @@ def _import_compiler() -> Any:
         cuda_ufuncs,  # noqa: F401
     )
 
+    _do_without_nvrtc(load)
     codegen = load("numba.cuda.codegen")
     codegen.CUDACodeLibrary.modules = property(_modules_once)
     interrupts.come_before_passes(load("numba.cuda.core.event"), "numba-cuda:run_pass")
@@ -320,9 +339,8 @@ class GridKernel:
     """A kernel on one GPU, ready to be launched."""
 
     def __init__(self, function: Callable[..., Any], described: Any, blocks_each: int):
-        device = library().cuda.Device()
-        major, minor = device.compute_capability[:-1], device.compute_capability[-1]
-        capability = (int(major), int(minor))
+        device, capability = library().cuda.Device(), capability_here()
+        assert capability is not None
         key = repr((fingerprint(function), described, capability, blocks_each, _versions()))
         name = f"kernel-{hashlib.sha256(key.encode()).hexdigest()[:32]}.cubin"
         lasts = is_lasting(fingerprint(function))

@@ -68,6 +68,11 @@ def choose_devices(given: str) -> tuple[list[Device], str]:
         raise DeviceError(f"EVENER_DEVICE is {named!r}: {error}") from None
 
 
+def named_devices(given: str) -> list[Device]:
+    """The devices that a name stands for, whether they are here or not."""
+    return choose_devices(given)[0] if given == "auto" else [_parse(p) for p in given.split("+")]
+
+
 def device_from_environment() -> str | None:
     """What ``EVENER_DEVICE`` names in the place of ``"auto"``, if it names something."""
     name = os.environ.get("EVENER_DEVICE", "")

@@ -67,13 +67,7 @@ def set_up(
 
     ``lazy``: fields are `LazyArray`, for a device that has memory of its own.
     """
-    if not (isinstance(program, type) and issubclass(program, Program)):
-        raise ProgramError(f"run takes a subclass of Program, not {program!r}.")
-    if not hasattr(program, "declaration"):
-        raise ProgramError(f"{program.__name__} is only a base of programs; run a subclass of it.")
-    d = program.declaration
-    if d.uses_weights and graph._weights is None:
-        raise GraphError(f"{d.name} needs weights, but the graph has none.")
+    d = _declared(program, graph)
     arguments = _start_arguments(d, graph, parameters)
     params = {name: _param(d, p, parameters) for name, p in d.params.items()}
     _refuse_unknown(d, parameters)
@@ -95,6 +89,30 @@ def set_up(
             if not delta > 0:
                 raise ProgramError(f"{d.name}: delta is {delta}; it must be above 0.")
     return job
+
+
+def without_start(program: type[Program], graph: Graph, parameters: dict[str, Any]) -> Job:
+    """A job that is never run: what a kernel is lowered for needs no source and calls nothing.
+
+    Parameters without a value are 0.
+    """
+    d = _declared(program, graph)
+    _refuse_unknown(d, parameters)
+    given = {name: 0 for name, p in d.params.items() if p.default is None} | parameters
+    params = {name: _param(d, p, given) for name, p in d.params.items()}
+    fields = {name: _allocate(f, graph, True) for name, f in d.fields.items()}
+    return Job(program, graph, params, fields, None, given=parameters, lazy=True)
+
+
+def _declared(program: type[Program], graph: Graph) -> Declaration:
+    if not (isinstance(program, type) and issubclass(program, Program)):
+        raise ProgramError(f"run takes a subclass of Program, not {program!r}.")
+    if not hasattr(program, "declaration"):
+        raise ProgramError(f"{program.__name__} is only a base of programs; run a subclass of it.")
+    d = program.declaration
+    if d.uses_weights and graph._weights is None:
+        raise GraphError(f"{d.name} needs weights, but the graph has none.")
+    return d
 
 
 def _started(d: Declaration, instance: Any, arguments: dict[str, Any]) -> Any:

@@ -64,14 +64,12 @@ def request_of(
 ) -> Request:
     """Check the options of `run` and choose its devices; the first that is wrong is told."""
     preallocation = parse_preallocate(preallocate)
-    if options["direction"] not in DIRECTIONS:
-        allowed = ", ".join(map(repr, DIRECTIONS))
-        raise EvenerError(f"direction is {options['direction']!r}; it must be one of {allowed}.")
+    require_direction(options["direction"])
     devices, why = choose_devices(device)
     if deterministic and hasattr(program, "declaration"):
         devices, why = _repeatable(program, device, devices, why)
     request = Request(tuple(devices), why, device != "auto", preallocation=preallocation, **options)
-    _require_suitable(request, exchange)
+    require_suitable(request, exchange)
     limits = tuple(parse_limits(memory_limit, request.names))
     request = replace(request, limits=limits, policy=policy_of(exchange))
     if not hasattr(program, "declaration"):  # which setting the job up tells
@@ -86,7 +84,14 @@ def request_of(
     return request
 
 
-def _require_suitable(request: Request, exchange: Any) -> None:
+def require_direction(direction: str) -> None:
+    """Refuse a direction that is none."""
+    if direction not in DIRECTIONS:
+        allowed = ", ".join(map(repr, DIRECTIONS))
+        raise EvenerError(f"direction is {direction!r}; it must be one of {allowed}.")
+
+
+def require_suitable(request: Request, exchange: Any) -> None:
     """Refuse options that mean nothing on the devices of a run."""
     partition, alone = request.partition, len(request.devices) == 1
     if alone and not (isinstance(partition, str) and partition == "auto"):

@@ -11,7 +11,7 @@ def describe(made: plan.KernelPlan) -> str:
     lines = [f"{made.d.name}, direction {made.direction}"]
     for step in made.body:
         lines += _lines(step, 1)
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines)
 
 
 def _lines(node: plan.Node, depth: int) -> list[str]:
@@ -112,19 +112,19 @@ def _loop(node: plan.AnyLoop) -> str:
         copy = "" if isinstance(node, plan.Replay) and node.in_place else ", with a copy"
         return f"replay {node.number}: the recorded frontiers backwards{copy}"
     kind = {
-        plan.Buckets: ", a superstep for each bucket",
-        plan.FusedBuckets: ", buckets fused",
+        plan.Buckets: ", a superstep for each",
+        plan.FusedBuckets: ", fused",
         plan.RunAhead: ", runs ahead of others that are late",
     }.get(type(node), "")
     order = ""
     if stage.order is not None:
         delta = stage.order.delta
-        order = f" of {stage.order.field.name} by {getattr(delta, 'name', delta)}"
+        order = f", in buckets of {stage.order.field.name} by {getattr(delta, 'name', delta)}"
     place = getattr(node, "place", 0)
     place = f", may return and begin again at {place}" if place else ""
     only = f": {node.advance.functor}" if isinstance(node, plan.FusedBuckets) else ""
     records = ", recorded" * getattr(node, "records", False)
-    return f"loop {node.number}{_ends(stage)}{kind}{order}{records}{place}{only}"
+    return f"loop {node.number}{_ends(stage)}{order}{kind}{records}{place}{only}"
 
 
 def _over(stage: kinds.Stage) -> str:

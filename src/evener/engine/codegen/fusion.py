@@ -47,27 +47,31 @@ def reductions(d: Declaration, stages: tuple[Stage, ...]) -> list[Reduce]:
     return found
 
 
-def helpers(
-    number: int, seen: tuple[str, ...], fused: list[Reduce], dtypes: list[Any],
-    names: dict[str, Any],
-) -> dict[str, Any]:  # fmt: skip
-    """The functions ``keep``, ``reduce`` and ``store`` of one gather over all vertices."""
+def helpers(number: int, seen: tuple[str, ...], fused: tuple[Reduce, ...]) -> dict[str, str]:
+    """The functions ``keep``, ``reduce`` and ``store`` of one gather over all vertices, as text."""
     keeps = "".join(f"    u.{name}[v] = t.{name}[v]\n" for name in seen)
     sums = "".join(
         f"type_{i}(combine_{stage.op}(own[{i}], f_{stage.functor}(v, u))), "
         for i, stage in enumerate(fused)
     )
     stores = "".join(f"    partials[{i}][chunk] = own[{i}]\n" for i in range(len(fused)))
-    texts = {
-        "keep": f"def keep(v, t, u):\n{keeps or '    pass'}",
-        "reduce": f"def reduce(v, u, own):\n    return ({sums}own[{len(fused)}],)",
-        "store": f"def store(partials, chunk, own):\n{stores or '    pass'}",
+    return {
+        f"keep_{number}": f"def keep(v, t, u):\n{keeps or '    pass'}",
+        f"reduce_{number}": f"def reduce(v, u, own):\n    return ({sums}own[{len(fused)}],)",
+        f"store_{number}": f"def store(partials, chunk, own):\n{stores or '    pass'}",
     }
+
+
+def compile_helpers(
+    texts: dict[str, str], dtypes: list[Any], names: dict[str, Any]
+) -> dict[str, Any]:
+    """The functions of texts, which call those of a kernel by their ``names``."""
     scope = {**names, "__name__": __name__, **{f"type_{i}": t for i, t in enumerate(dtypes)}}
     made = {}
     for name, text in texts.items():
-        exec(_code(name, text), scope)
-        made[f"{name}_{number}"] = compiled(scope[name], allocates=False)
+        plain = name.rpartition("_")[0]
+        exec(_code(plain, text), scope)
+        made[name] = compiled(scope[plain], allocates=False)
     return made
 
 

@@ -339,7 +339,7 @@ class Replay(AnyLoop):
 # ---- the whole ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class KernelPlan:
     """All of a kernel but its text."""
 
@@ -353,6 +353,13 @@ class KernelPlan:
     far_is_global: bool = False  # whether neighbour lists hold global numbers
     places: int = 0  # where the kernel may return and begin again
     saved: tuple[int, ...] = ()  # loops around such a place
+
+    def __str__(self) -> str:
+        from evener.engine.codegen.describe import describe  # which reads all kinds of nodes
+
+        return describe(self)
+
+    __repr__ = __str__
 
     def nodes(self) -> Iterator[Node]:
         """All nodes in the order of the text."""

@@ -94,7 +94,8 @@ class ThreadsPrinter(Printer):
     def kernel(self) -> Kernel:
         """What was printed."""
         head = f"def worker({', '.join(self.signature)}):\n"
-        return Kernel(self.plan, head + "\n".join(self.lines) + "\n", self.names)
+        text = head + "\n".join(self.lines) + "\n"
+        return Kernel(self.plan, text, self.names, self.helpers)
 
     def prologue(self) -> tuple[str, ...]:
         """What the names in a kernel stand for."""

@@ -73,9 +73,11 @@ class ExchangePrinter(Printer):
     def function(self, text: str) -> str:
         """The name of a function for an exchange; the same text is compiled once."""
         if text not in self.functions:
-            name = f"{text[len('def ') : text.index('(')]}_{len(self.functions) + 1}"
+            kind, rest = text.removeprefix("def ").split("(", 1)
+            name = f"{kind}_{len(self.functions) + 1}"
             self.functions[text] = name
             self.names[name] = made(text)
+            self.helpers[name] = f"def {name}({rest}"
         return self.functions[text]
 
     def texts(self, told: plan.Exchange) -> Texts:

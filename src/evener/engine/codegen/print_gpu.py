@@ -134,7 +134,7 @@ class GridPrinter(Printer):
             f"def worker({given}):\n{body}\n\n\n"
             f"def kernel({given}):\n    end(trace, worker({given}))\n"
         )
-        return Kernel(self.plan, text, self.names)
+        return Kernel(self.plan, text, self.names, self.helpers)
 
     def prologue(self) -> tuple[str, ...]:
         """What the names in a kernel stand for."""

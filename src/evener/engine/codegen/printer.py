@@ -46,6 +46,7 @@ class Kernel:
     plan: plan.KernelPlan
     text: str
     names: dict[str, Any]
+    helpers: dict[str, str]  # the texts of small functions that it calls, by name
     totals: tuple[np.dtype, ...] = ()  # of each gather; see `functors.name_totals`
 
 
@@ -61,6 +62,7 @@ class Printer(ABC):
         self.step = "0"
         self.current, self.next = "current", "following"
         self.in_replay = self.in_place = False
+        self.helpers: dict[str, str] = {}
         self.names: dict[str, Any] = {"np": np, "State": state}
         for name, functor in self.d.functors.items():
             needs = needs_python(functor.function)
@@ -169,8 +171,9 @@ class Printer(ABC):
         scalars = tuple(other.into.name for other in node.fused)
         dtypes = [self.names[f"neutral_{name}"].dtype.type for name in scalars]
         seen = node.seen if node.copies else ()
-        made = fusion.helpers(node.number, seen, list(node.fused), dtypes, self.names)
-        self.names.update(made)
+        texts = fusion.helpers(node.number, seen, node.fused)
+        self.names.update(fusion.compile_helpers(texts, dtypes, self.names))
+        self.helpers.update(texts)
         return scalars
 
     # ---- what devices do in their own way -------------------------------------------------

@@ -64,6 +64,11 @@ def run(job: Job, request: Request) -> list[str]:
     return [f"Threads: {threads}. Direction: {request.direction}."]
 
 
+def lower(job: Job, request: Request) -> list[Kernel]:
+    """The kernel of a job, not compiled."""
+    return [lower_led(job, request.direction, state_of(job.declaration))]
+
+
 def execute(job: Job, threads: int, direction: str = "auto") -> None:
     """Run a job on the CPU, changing its fields in place."""
     if threads > most_threads():

@@ -22,12 +22,14 @@ from evener.engine.codegen.functors import (
     state_of,
 )
 from evener.engine.codegen.print_gpu import MORE_ROOM, SAVED_WORDS, SIGNATURE, lower_grid
+from evener.engine.codegen.printer import Kernel
 from evener.engine.job import Job, field_dtype
 from evener.engine.memory import edges as placement
 from evener.engine.memory import gpu as memory
 from evener.engine.records import entry_bytes
 from evener.engine.request import Request
 from evener.engine.results.trace import MOST_ROWS
+from evener.engine.targets import grid
 from evener.engine.targets.grid import Lowered, lowered_once, ready, reset_scalars
 from evener.errors import MemoryBudgetError
 from evener.graph.csr import Graph
@@ -137,13 +139,25 @@ def _chosen(schedule: str) -> str:
     return "dynamic" if schedule == "auto" else schedule
 
 
+def lower(job: Job, request: Request) -> list[Kernel]:
+    """The kernel of a job, not compiled."""
+    grid.require_schedule(request.schedule)
+    relabels = _only_gathers(job) and memory.is_skewed(job.graph)
+    state = state_of(job.declaration)
+    return [lower_grid(job, request.direction, state, request.schedule, relabels)]
+
+
+def ptx(job: Job, request: Request, capability: tuple[int, int]) -> str:
+    """The PTX of a job's kernel; no GPU is needed."""
+    return ptx_of(job, request.direction, request.schedule, capability)
+
+
 def ptx_of(job: Job, direction: str, schedule: str, capability: tuple[int, int]) -> str:
     """The PTX of a job's kernel; no GPU is needed."""
     reset_scalars(job)
     lowered = _lowered(job, direction, schedule)
     arguments, _ = _arguments(memory.HostMemory(), job, lowered, _first_room(job, lowered))
-    described = device.describe(arguments)
-    return device.compile_ptx(lowered.function, described, capability, lowered.blocks_each)
+    return grid.ptx_of(lowered, arguments, capability)
 
 
 # ---- the kernel --------------------------------------------------------------------------------

@@ -21,7 +21,10 @@ from evener.device import interrupts
 from evener.device.cuda import POLL_SECONDS, SPIN_SECONDS, TELL_SECONDS
 from evener.device.fetch import fetched
 from evener.engine.codegen.analysis import pulls
+from evener.engine.codegen.functors import state_of
 from evener.engine.codegen.print_gpu import MORE_ROOM
+from evener.engine.codegen.print_parts_cpu import lower_parts
+from evener.engine.codegen.printer import Kernel
 from evener.engine.deferred import new_array
 from evener.engine.devices import require_together, threads_of
 from evener.engine.job import Job
@@ -38,10 +41,14 @@ from evener.engine.targets.parts_cpu import _Run, grown_apart, lists_of, name_of
 from evener.engine.targets.parts_gpu import (
     Card,
     NoRoom,
+    lower_beside_others,
     most_recorded_on,
     one_at_a_time,
     require_few_parts,
     trace_rows,
+)
+from evener.engine.targets.parts_gpu import (
+    ptx as ptx,
 )
 from evener.engine.targets.parts_gpu_plan import lowered_parts
 from evener.graph.gpu import kept
@@ -74,6 +81,17 @@ def run(job: Job, request: Request) -> list[str]:
         job, threads_of(request.devices), cards, request.partition, request.direction,
         request.schedule, request.policy, request.limits,
     )  # fmt: skip
+
+
+def lower(job: Job, request: Request) -> list[Kernel]:
+    """The kernels of a job, the GPU's and the CPU's: texts of one plan, not compiled."""
+    gpu = lower_beside_others(job, request)
+    threads = [count for count in threads_of(request.devices) if count]
+    if not threads:
+        return [gpu]
+    state, measure = state_of(job.declaration), request.policy.measure
+    single = max(threads) == 1
+    return [gpu, lower_parts(job, request.direction, state, measure, True, single, gpu.plan)]
 
 
 def run_hybrid(

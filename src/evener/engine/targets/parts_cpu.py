@@ -77,6 +77,13 @@ def run(job: Job, request: Request) -> list[str]:
     return reasons
 
 
+def lower(job: Job, request: Request) -> list[Kernel]:
+    """The kernel of a job, not compiled."""
+    single = max(cores_of(request.devices)) == 1
+    state, measure = state_of(job.declaration), request.policy.measure
+    return [lower_parts(job, request.direction, state, measure, single=single)]
+
+
 def run_parts(
     job: Job,
     threads: list[int],

@@ -16,7 +16,10 @@ from evener.device import cuda as device
 from evener.device import format_bytes
 from evener.device.fetch import fetched
 from evener.device.warp import BLOCK
+from evener.engine.codegen.functors import state_of
 from evener.engine.codegen.print_gpu import MORE_ROOM, SIGNATURE
+from evener.engine.codegen.print_parts_gpu import lower_grid_parts
+from evener.engine.codegen.printer import Kernel
 from evener.engine.job import Job
 from evener.engine.memory.estimate import require_parts
 from evener.engine.memory.hub import HubMemory, no_hub
@@ -152,6 +155,32 @@ def most_recorded_on(job: Job, lowered: Lowered, parts: Parts, local: list[int])
     limited = [p for p in local if job.left and job.left[p] is not None]
     # What is left is beside each vertex once.
     return min((parts.parts[p].owned + (job.left[p] or 0) // entry for p in limited), default=None)
+
+
+def lower(job: Job, request: Request) -> list[Kernel]:
+    """The kernel of a job, not compiled."""
+    return [_lower(job, request, hub=False)]
+
+
+def lower_beside_others(job: Job, request: Request) -> Kernel:
+    """The kernel of a GPU's part where there are parts on other machines; not compiled."""
+    return _lower(job, request, hub=True)
+
+
+def _lower(job: Job, request: Request, hub: bool) -> Kernel:
+    grid.require_schedule(request.schedule)
+    state, measure = state_of(job.declaration), request.policy.measure
+    return lower_grid_parts(job, request.direction, state, request.schedule, measure, hub)
+
+
+def ptx(job: Job, request: Request, capability: tuple[int, int]) -> str:
+    """The PTX of a job's kernel; no GPU is needed."""
+    k = len(request.devices)
+    part_of = assign(job.graph, request.partition, [1 / k] * k)
+    hub = request.kinds != {"cuda"}
+    return ptx_of(
+        job, part_of, k, request.direction, request.schedule, request.policy, capability, hub
+    )
 
 
 def ptx_of(

@@ -6,6 +6,7 @@ from evener.engine.devices import threads_of
 from evener.engine.job import Job
 from evener.engine.reference.parts import run_partitioned
 from evener.engine.request import Request
+from evener.engine.targets.python import lower as lower  # which refuses
 
 
 def run(job: Job, request: Request) -> list[str]:

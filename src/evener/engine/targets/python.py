@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 from evener.engine.job import Job
 from evener.engine.reference.loop import interpret
 from evener.engine.request import Request
+from evener.errors import DeviceError
 
 
 def run(job: Job, request: Request) -> list[str]:
@@ -12,3 +15,8 @@ def run(job: Job, request: Request) -> list[str]:
     interpret(job, request.direction)
     pulled = "pulled" if request.direction == "pull" else "pushed"
     return [f"Direction: {request.direction}; the interpreter {pulled}."]
+
+
+def lower(job: Job, request: Request) -> NoReturn:
+    """Refuse: there is no kernel."""
+    raise DeviceError("device='python' calls functors one by one and has no kernel to show.")

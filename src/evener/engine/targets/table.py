@@ -1,6 +1,7 @@
 """Which target runs a program on which devices, and which one takes over from it.
 
-A target is a module with ``run(job, request)``, which returns what there is to say about the run.
+A target is a module with ``run(job, request)``, which returns what there is to say about the run,
+and ``lower(job, request)``, which returns the kernels that it would run.
 """
 
 from __future__ import annotations
