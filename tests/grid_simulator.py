@@ -142,7 +142,7 @@ class Translator:
             return self.made[id(value)]
         if isinstance(value, Compiled):
             self.keep.append(value)  # so that its id stays its own
-            self.made[id(value)] = self.function(value.python)
+            self.made[id(value)] = self.function((value.of_gpu or value).python)
             return self.made[id(value)]
         return value
 

@@ -81,7 +81,13 @@ class Compiled:
         functools.update_wrapper(self, function)
         self.python = function
         self.options = options
+        self.of_gpu: Compiled | None = None  # what code for a GPU calls instead
         self._entries: dict[Any, Callable[..., Any]] = {}
+
+    def on_gpu(self, function: Callable[..., Any]) -> Compiled:
+        """Say what this function does on a GPU, where it differs: a decorator."""
+        self.of_gpu = Compiled(function, **self.options)
+        return self.of_gpu
 
     def __call__(self, *args: Any) -> Any:
         """Run the compiled form, compiling it first if these types are new."""

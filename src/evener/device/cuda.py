@@ -271,6 +271,7 @@ def _translate(value: Any) -> Any:
         return _import_compiler().intrinsics.rounded_product
     if not isinstance(value, Compiled):
         return value
+    value = value.of_gpu or value
     found = _translated.get(value)
     if found is None:
         made = _import_compiler().jit(_with_translated_globals(value.python))
@@ -323,9 +324,10 @@ class GridKernel:
         device = library().cuda.Device()
         major, minor = device.compute_capability[:-1], device.compute_capability[-1]
         capability = (int(major), int(minor))
-        key = repr((fingerprint(function), described, capability, blocks_each, _versions()))
+        told = fingerprint(function, on_gpu=True)
+        key = repr((told, described, capability, blocks_each, _versions()))
         name = f"kernel-{hashlib.sha256(key.encode()).hexdigest()[:32]}.cubin"
-        lasts = is_lasting(fingerprint(function))
+        lasts = is_lasting(told)
         image = load_bytes(name) if lasts else None
         self.was_cached = image is not None
         if image is None:

@@ -24,9 +24,9 @@ from evener.device.extensions import ANYWHERE, known_extensions
 from evener.device.states import Identity
 
 
-def fingerprint(function: Callable[..., Any]) -> str:
+def fingerprint(function: Callable[..., Any], *, on_gpu: bool = False) -> str:
     """Hash all that decides what a function does, its helpers included."""
-    visits: dict[Any, int] = {}
+    visits: dict[Any, int] = {_ON_GPU: 0} if on_gpu else {}
     told = hash_of(_of_function(function, visits))
     return _UNKEYED + told if _UNKEYED in visits else told
 
@@ -42,6 +42,7 @@ def hash_of(told: Any) -> str:
 
 
 _UNKEYED = "unkeyed-"
+_ON_GPU = "on a gpu"
 _GLOBAL = ("LOAD_GLOBAL", "LOAD_NAME")
 _BUILTINS = vars(builtins)  # where tools of a notebook put names of their own
 _unkeyed: dict[int, Any] = {}  # what has such a key, kept so that no other gets its number
@@ -68,6 +69,8 @@ def told_of(value: Any, visits: dict[Any, int] | None = None, names: tuple[str, 
     if kind in _PLAIN:
         return value
     visits = {} if visits is None else visits
+    if _ON_GPU in visits:
+        value = getattr(value, "of_gpu", None) or value
     function = _text_of(value)
     if isinstance(function, types.FunctionType):  # plain, or the text of a compiled one
         instead = _of_extensions([id(value)], visits)

@@ -17,7 +17,10 @@ from evener.engine.codegen.merges import Texts, made
 from evener.engine.codegen.rewrite import globalized
 from evener.engine.codegen.stages import MODES, Kernel, _Writer
 from evener.engine.job import Job
+from evener.operators import spmd
+from evener.operators.shared import exchange as exchange_module
 from evener.operators.shared import frontier as frontier_module
+from evener.operators.shared import handshake
 from evener.operators.shared import hub as hub_module
 from evener.operators.shared import world as world_module
 from evener.programs.stages import Advance, Edges, Gather, Reduce, Repeat, Stage
@@ -36,7 +39,11 @@ EXTRA = (
 )  # fmt: skip
 
 
-_WORLD = ("agree", "sum_of", "why_stop")
+_WORLD = (
+    "agree", "sum_of", "why_stop", "census", "census_of_arcs", "ask_stop", "least", "note_links",
+)  # fmt: skip
+_EXCHANGE = ("broadcast", "collect")
+_TALK = ("tell", "listen", "forget")
 _CARRY = (
     "carry_owned", "clear_far", "carry_members", "carry_ghosts", "carry_box", "carry_copies",
     "pack_box", "unpack_box",
@@ -73,6 +80,13 @@ class Exchanges(_Writer):
         self.names["Hub"] = hub_module.Hub
         self.names.update({name: getattr(hub_module, name) for name in _CARRY})
         self.names.update({name: getattr(world_module, name) for name in _WORLD})
+        self.names.update({name: getattr(exchange_module, name) for name in _EXCHANGE})
+        self.names.update({name: getattr(handshake, name) for name in _TALK})
+        self.names.update(
+            hub_shake=handshake.shake_hands if hub else handshake.stay_here, meet=spmd.meet,
+            hub_share=spmd.share, hub_count=spmd.add_up, hub_boxed=spmd.box_size,
+            hub_set_boxed=spmd.set_box_size,
+        )  # fmt: skip
         self.names["APART"] = hub_module.APART
         self.needs = Needs(self.d)
         self.dtypes = {name: array.dtype for name, array in job.fields.items()}

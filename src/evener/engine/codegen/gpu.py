@@ -13,7 +13,6 @@ from evener.device.states import Identity
 from evener.engine.codegen import fusion
 from evener.engine.codegen.resume import Resumable
 from evener.engine.codegen.stages import (
-    EDGE_OPERATORS,
     MODES,
     SIDES,
     Kernel,
@@ -84,15 +83,15 @@ class _GridWriter(Resumable, _Writer):
             is_stopped=frontier.is_stopped, visit=chosen.visit, totals_of=chosen.totals_of,
             visit_slices=slices.visit, totals_by_functor=by_functor,
             advance=advance.advance, nearest=nearest.nearest, gather=gather.gather,
-            filter_=vertices.filter, compute=vertices.compute, reduce=vertices.reduce,
+            reduce=vertices.reduce,
             edges=vertices.edges, reduce_block=vertices.reduce_block,
             reduce_blocks=vertices.reduce_blocks, settle=record.settle,
             tell_whole=record.tell_whole, note=record.note, end=record.end,
-            prepare_replay=record.prepare_replay, remember=record.remember, recall=record.recall,
-            remember_edges=record.remember_edges, recall_edges=record.recall_edges,
-            save_sum=record.save_sum, begin_again=record.begin_again,
-            **{name: getattr(buckets, name) for name in ("join", "pick", "hand_on")},
-            **{name: getattr(edge_frontier, name) for name in (*EDGE_OPERATORS, "fresh_edges")},
+            prepare_replay=record.prepare_replay, remember=record.remember,
+            remember_edges=record.remember_edges, save_sum=record.save_sum,
+            begin_again=record.begin_again, pick=buckets.pick,
+            EdgeFrontier=edge_frontier.EdgeFrontier,
+            advance_edges=edge_frontier.advance_edges, fresh_edges=edge_frontier.fresh_edges,
         )  # fmt: skip
         if relabels:
             self.put("ids = graph[7]")

@@ -13,18 +13,19 @@ from evener.engine.codegen.exchange import EXTRA, PLACE, PartsKernel
 from evener.engine.codegen.exchange_plan import Plan, Stale
 from evener.engine.codegen.merges import Texts
 from evener.engine.codegen.rewrite import far_is_global, globalized
-from evener.engine.codegen.run_ahead import TALK, RunsAhead
+from evener.engine.codegen.run_ahead import RunsAhead
 from evener.engine.codegen.stages import _PROLOGUE, SIGNATURE, without_atomics
 from evener.engine.job import Job
-from evener.operators.cpu import advance_apart, buckets, exchange, machines, nearest_apart
+from evener.operators.cpu import advance_apart, exchange, nearest_apart
+from evener.operators.shared import buckets, edge_frontier
+from evener.operators.shared import direction as rule
 from evener.programs.stages import Advance, Gather, Reduce, Repeat, Stage
 
 _EXCHANGE = (
-    "World", "meet", "census", "census_of_arcs", "ask_stop", "least", "broadcast", "mark_members",
-    "spread", "collect", "deliver", "unite", "watch_shared", "remember_apart",
-    "remember_edges_apart", "note_links",
+    "World", "mark_members", "spread", "deliver", "unite", "watch_shared", "remember_apart",
+    "remember_edges_apart",
 )  # fmt: skip
-_ADVANCE = ("arcs_of", "goes_pull_apart", "push_apart", "pull_apart", "targets_apart")
+_ADVANCE = ("push_apart", "pull_apart", "push_more")
 
 LINKS = (
     "place", "sync", "words", "bases", "owned", "ghosts", "home", "marks", "box", "boxed", "bits",
@@ -66,12 +67,9 @@ class _PartsWriter(RunsAhead):
         self.names.update({name: getattr(exchange, name) for name in _EXCHANGE})
         self.names.update({name: getattr(advance_apart, name) for name in _ADVANCE})
         self.names.update(
-            hub_shake=machines.shake_hands if hub else machines.stay_here,
-            hub_share=machines.numbers_of, hub_count=machines.count, hub_boxed=machines.box_size,
-            hub_set_boxed=machines.set_box_size,
+            arcs_of=rule.arcs_of, goes_pull_apart=rule.goes_pull_apart,
+            targets_apart=edge_frontier.targets,
         )  # fmt: skip
-        self.names.update({name: getattr(machines, name) for name in TALK})
-        self.names.update(push_more=advance_apart.push_more)
         self.names["nearest_apart"] = nearest_apart.nearest_apart
         self.names.update(nearest_waiting=buckets.nearest_waiting, take=buckets.take)
 

@@ -11,23 +11,23 @@ from evener.engine.codegen.exchange_plan import Plan, Stale
 from evener.engine.codegen.gpu import _PROLOGUE, POOLS, SIGNATURE, _GridWriter
 from evener.engine.codegen.merges import Texts
 from evener.engine.codegen.resume import MORE_ROOM
-from evener.engine.codegen.run_ahead import TALK, RunsAhead
+from evener.engine.codegen.run_ahead import RunsAhead
 from evener.engine.codegen.stages import NotLoweredError
 from evener.engine.job import Job
 from evener.operators.gpu import advance_apart as apart
-from evener.operators.gpu import buckets, exchange, frontier, machines, nearest_apart, world
+from evener.operators.gpu import buckets, exchange, frontier, nearest_apart, world
 from evener.operators.gpu import hub as hub_module
+from evener.operators.shared import buckets as shared_buckets
+from evener.operators.shared import direction as rule
 from evener.operators.shared.world import FULL
 from evener.programs.stages import Advance, Gather, Repeat, Stage, walk
 
-_WORLD = (
-    "World", "share_of", "meet", "census", "census_of_arcs", "ask_stop", "least", "note_links",
-)  # fmt: skip
+_WORLD = ("World", "share_of")
 _EXCHANGE = (
-    "broadcast", "mark_members", "spread", "collect", "deliver", "unite", "next_stamp",
-    "remember_apart", "remember_edges_apart",
+    "mark_members", "spread", "deliver", "unite", "next_stamp", "remember_apart",
+    "remember_edges_apart",
 )  # fmt: skip
-_ADVANCE = ("arcs_of", "goes_pull_apart", "push_apart", "pull_apart", "targets_apart")
+_ADVANCE = ("push_apart", "pull_apart", "targets_apart")
 
 BLOCKS = len(PLACE)  # of all parts together: one more word of a part's place
 LINKS = (
@@ -58,19 +58,14 @@ class _GridPartsWriter(RunsAhead, _GridWriter):
         self.plan_exchanges(job, measure, hub)
         self.kernel.shares = not hub and not any(map(self.is_in_two_steps, walk(self.d.loop)))
         self.all_places = 0  # a run whose record is full starts again: no part returns alone
-        self.names.update(
-            hub_shake=machines.shake_hands if hub else machines.stay_here,
-            hub_share=machines.numbers_of, hub_count=world.count,
-            hub_boxed=machines.box_size, hub_set_boxed=machines.set_box_size,
-            carry_members=hub_module.carry_members,
-        )  # fmt: skip
+        self.names["carry_members"] = hub_module.carry_members
         self.names.update({name: getattr(world, name) for name in _WORLD})
         self.names.update({name: getattr(exchange, name) for name in _EXCHANGE})
         self.names.update({name: getattr(apart, name) for name in _ADVANCE})
-        self.names.update({name: getattr(machines, name) for name in TALK})
         self.names.update(empty_now=frontier.empty_now, FULL=FULL)
         self.names["nearest_apart"] = nearest_apart.nearest_apart
-        self.names.update(nearest_waiting=buckets.nearest_waiting, take_bucket=buckets.take_bucket)
+        self.names.update(nearest_waiting=buckets.nearest_waiting, take_bucket=shared_buckets.take)
+        self.names.update(arcs_of=rule.arcs_of, goes_pull_apart=rule.goes_pull_apart)
         self.names["block"] = warp.block
 
     def prologue(self) -> tuple[str, ...]:

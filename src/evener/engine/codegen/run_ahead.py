@@ -22,8 +22,6 @@ from evener.engine.codegen.exchange import Exchanges
 from evener.engine.codegen.merges import Texts
 from evener.programs.stages import Advance, Repeat
 
-TALK = ("tell", "listen", "forget")  # operators of a device's module `machines`
-
 
 class RunsAhead(Exchanges):
     """A writer of kernels over parts, with loops that run ahead."""

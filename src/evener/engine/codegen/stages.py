@@ -23,14 +23,16 @@ from evener.engine.codegen.loops import Loops
 from evener.engine.job import Job, field_dtype
 from evener.errors import DeviceError
 from evener.operators.cpu import advance as advance_module
-from evener.operators.cpu import buckets as buckets_module
 from evener.operators.cpu import edge_frontier as edge_module
 from evener.operators.cpu import frontier as frontier_module
 from evener.operators.cpu import gather as gather_module
 from evener.operators.cpu import nearest as nearest_module
-from evener.operators.cpu import record as record_module
 from evener.operators.cpu import vertices as vertices_module
+from evener.operators.shared import buckets as buckets_module
+from evener.operators.shared import edge_frontier as shared_edges
 from evener.operators.shared import frontier as shared
+from evener.operators.shared import record as record_module
+from evener.operators.shared import vertices as shared_vertices
 from evener.programs.fields import neutral
 from evener.programs.program import Declaration
 from evener.programs.stages import (
@@ -54,9 +56,7 @@ SIGNATURE = (
     "thread", "threads", "sync", "graph", "fields", "params", "fronts", "marks", "buffers",
     "partials", "totals", "copies", "sums", "ordered", "record", "edge_rooms", "waiting", "trace",
 )  # fmt: skip
-EDGE_OPERATORS = (
-    "EdgeFrontier", "advance_edges", "filter_edges", "compute_edges", "targets",
-)  # fmt: skip
+EDGE_OPERATORS = ("filter_edges", "compute_edges", "targets")
 RECORD_OPERATORS = ("Record", "remember", "remember_edges", "recall", "recall_edges")
 
 
@@ -123,12 +123,13 @@ class _Writer(Loops):
             "Adjacency": frontier_module.Adjacency,
             "advance": advance_module.advance, "fill_all": advance_module.fill_all,
             "Pool": nearest_module.Pool,
-            "filter_": vertices_module.filter, "compute": vertices_module.compute,
+            "filter_": shared_vertices.filter, "compute": shared_vertices.compute,
             "gather": gather_module.gather, "gather_at_once": gather_module.gather_at_once,
             "gather_all": gather_module.gather_all, "sum_up": gather_module.sum_up,
             "settle": gather_module.settle, "reduce": vertices_module.reduce,
             "edges": vertices_module.edges, "next_stamp": advance_module.next_stamp, "note": note,
-            **{name: getattr(edge_module, name) for name in EDGE_OPERATORS},
+            **{name: getattr(edge_module, name) for name in ("EdgeFrontier", "advance_edges")},
+            **{name: getattr(shared_edges, name) for name in EDGE_OPERATORS},
             **{name: getattr(record_module, name) for name in RECORD_OPERATORS},
             "join": buckets_module.join, "pick": buckets_module.pick,
             "hand_on": buckets_module.hand_on, "empty": frontier_module.empty,
@@ -142,7 +143,7 @@ class _Writer(Loops):
                 )
             self.names[f"f_{name}"] = compiled(functor.function, allocates=False)
             self.names[f"alone_{name}"] = self.alone(name)
-        for name, combination in vertices_module.COMBINATIONS.items():
+        for name, combination in shared_vertices.COMBINATIONS.items():
             self.names[f"combine_{name}"] = combination
 
     def alone(self, name: str) -> Any:

@@ -23,7 +23,6 @@ from evener.engine.partition.divide import Parts
 from evener.engine.results.trace import MOST_ROWS
 from evener.engine.targets import gpu
 from evener.errors import DeviceError
-from evener.operators.gpu import machines
 from evener.operators.gpu.frontier import (
     EDGES,
     FORM,
@@ -38,6 +37,7 @@ from evener.operators.gpu.record import TRACE_WORDS
 from evener.operators.gpu.schedules import SCHEDULES, merge_path
 from evener.operators.gpu.schedules.common import PIECE, PIECE_WORDS, room_for_pieces
 from evener.operators.gpu.world import BOXED, ROW
+from evener.operators.shared import handshake
 from evener.operators.shared.frontier import ALL
 from evener.operators.shared.hub import APART
 from evener.operators.shared.policies import Policy
@@ -290,7 +290,7 @@ def places_of(
         place[:12] = [
             p, k, total * width, before * width, graph.num_vertices, graph.num_edges,
             policy.number, hub.machine_of[p], hub.machines, ghosts,
-            hub.patience(machines.PATIENCE), total,
+            hub.patience(handshake.GPU_PATIENCE), total,
         ]  # fmt: skip
         found[p] = place
         before += count

@@ -12,11 +12,11 @@ from typing import NamedTuple
 import numpy as np
 
 from evener.device import atomic, compiled
-from evener.device.sync import barrier, claim, prefetch
-from evener.operators.shared.frontier import ALL, BITS, PULL, QUEUE
+from evener.device.sync import barrier, claim
+from evener.operators.shared.frontier import ALL, BITS, PULL, QUEUE, SIZE
 
-# Words of Frontier.info, a cache line apart. The number of a frontier never changes.
-SIZE, NUMBER, FORM, EDGES = 0, 1, 8, 16
+# More words of Frontier.info, a cache line apart. The number of a frontier never changes.
+NUMBER, FORM, EDGES = 1, 8, 16
 INFO_WORDS = 24
 
 
@@ -93,6 +93,14 @@ def stretch(team, size):
 
 
 @compiled(allocates=False)
+def stretch_of(thread, threads, first, last):
+    """The share of a thread, where each has as many numbers as any other."""
+    share = (last - first + threads - 1) // threads
+    begin = min(first + thread * share, last)
+    return begin, min(begin + share, last)
+
+
+@compiled(allocates=False)
 def flush(team, held, frontier):
     """Move the buffer to the queue; the buffer then holds nothing."""
     if held > 0:
@@ -110,25 +118,6 @@ def append(team, held, frontier, v):
     if held == BUFFER:
         held = flush(team, held, frontier)
     return held
-
-
-@compiled(allocates=False)
-def member(frontier, i):
-    """The i-th vertex of a frontier that is a queue or all vertices."""
-    if frontier.info[FORM] == ALL:
-        return frontier.queue.dtype.type(i)
-    return frontier.queue[np.uint64(i)]
-
-
-@compiled(allocates=False)
-def look_ahead(lists, frontier, i, size):
-    """Ask for the neighbour list of a vertex that comes soon, and for the place of a later one's.
-
-    The lists of a queue lie anywhere in memory; a lattice of 1500² takes 80 ms instead of 125.
-    """
-    if i + 2 * AHEAD < size:
-        prefetch(lists.indptr, member(frontier, i + 2 * AHEAD))
-        prefetch(lists.indices, lists.indptr[member(frontier, i + AHEAD)])
 
 
 @compiled(allocates=False)

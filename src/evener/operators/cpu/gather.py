@@ -16,6 +16,7 @@ import numpy as np
 
 from evener.device import atomic, compiled
 from evener.device.sync import barrier, claim
+from evener.operators.cpu.advance import look_ahead
 from evener.operators.cpu.frontier import (
     SIZE,
     WORDS,
@@ -23,10 +24,9 @@ from evener.operators.cpu.frontier import (
     empty,
     flush,
     grain,
-    look_ahead,
-    member,
     to_queue,
 )
+from evener.operators.spmd import member
 
 _U1 = np.uint64(1)
 
