@@ -15,7 +15,7 @@ import numpy as np
 
 from evener.device import atomic, serial, warp
 from evener.device.compile import Compiled
-from evener.device.keys import names_read
+from evener.device.keys import globals_read
 from evener.engine.codegen.gpu import SIGNATURE
 from evener.engine.codegen.resume import MORE_ROOM
 from evener.engine.job import set_up
@@ -150,7 +150,8 @@ class Translator:
         scope = given.__globals__
         names = {
             name: self.translate(name, scope[name])
-            for name in names_read(given.__code__) & scope.keys()
+            for name in globals_read(given.__code__)
+            if name in scope
         }
         cells = tuple(
             types.CellType(self.translate("", c.cell_contents)) for c in given.__closure__ or ()

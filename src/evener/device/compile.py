@@ -325,3 +325,20 @@ def compiled(
     if function is None:
         return functools.partial(compiled, **options)
     return Compiled(function, **options)
+
+
+def by_target(cpu: Any, gpu: Any) -> Compiled:
+    """One name for a function of the CPU and the one that code for a GPU calls instead.
+
+    Either may be compiled already; none of them makes arrays.
+
+    Examples
+    --------
+    >>> from evener.device import by_target
+    >>> lanes = by_target(cpu=lambda: 1, gpu=lambda: 32)
+    >>> lanes(), lanes.of_gpu.python()
+    (1, 32)
+    """
+    found = cpu if isinstance(cpu, Compiled) else compiled(cpu, allocates=False)
+    found.of_gpu = gpu if isinstance(gpu, Compiled) else compiled(gpu, allocates=False)
+    return found

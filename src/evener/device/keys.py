@@ -163,7 +163,7 @@ def _of_function(function: Any, visits: dict[Any, int]) -> tuple[Any, ...]:
         return "visited", visits[id(function)]
     visits[id(function)] = len(visits)
     code, names = _of_code(function.__code__)
-    scope, read = function.__globals__, _globals_read(function.__code__)
+    scope, read = function.__globals__, globals_read(function.__code__)
     scopes = [(name, scope if name in scope else _BUILTINS) for name in read]
     # Evener's own functions mean the same whatever others tell Numba: its own answers come first.
     is_ours = _library(function) == "evener"
@@ -191,12 +191,12 @@ def _of_code(code: types.CodeType) -> tuple[str, tuple[str, ...]]:
 
 
 @functools.lru_cache(maxsize=4096)
-def _globals_read(code: types.CodeType) -> tuple[str, ...]:
+def globals_read(code: types.CodeType) -> tuple[str, ...]:
     """The names of globals alone: a field may have the name of one that is not read."""
     found = {one.argval for one in dis.get_instructions(code) if one.opname in _GLOBAL}
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            found.update(_globals_read(constant))
+            found.update(globals_read(constant))
     return tuple(sorted(found))
 
 

@@ -1,10 +1,9 @@
 """What the threads of a stage do together, each target in its own way.
 
-The operators in `operators/shared` are one text over these functions (single program, multiple
-data). The first text of each is that of a CPU, where a team has few threads; the one under
-``on_gpu`` is that of a GPU, where 32 threads are the lanes of a  All lanes of a warp call
-`append`, `flush` and `add_up` together, so that a loop over them goes on until the
-last lane has nothing left to do:
+The operators in `operators/shared` are one text over these names (single program, multiple data).
+A thread of a CPU works by itself; 32 threads of a GPU are the lanes of a warp and must all call
+`append`, `flush` and `add_up` together, so that a loop over them goes on until the last lane has
+nothing left to do:
 
     base, last = first_round(team, size)
     while base < size:
@@ -19,13 +18,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from evener.device import atomic, compiled, sync
+from evener.device import atomic, by_target, compiled, sync
 from evener.device.warp import CANCEL as CANCEL_OF_GRID
 from evener.device.warp import (
     ballot,
     count_bits,
     fence_host,
-    meet_at,
     shuffle,
     shuffle_xor,
     sync_block,
@@ -35,92 +33,120 @@ from evener.device.warp import barrier as barrier_of_grid
 from evener.device.warp import hear as hear_host
 from evener.device.warp import told as tell_host
 from evener.operators.cpu import frontier as cpu
+from evener.operators.gpu import frontier as gpu
 from evener.operators.gpu.frontier import EDGES as EDGES_ON_GRID
 from evener.operators.gpu.frontier import FLAG, TURNS, below, sum_of_warp, work
 from evener.operators.gpu.frontier import FORM as FORM_ON_GRID
 from evener.operators.gpu.frontier import append as append_of_warp
 from evener.operators.gpu.frontier import flush as flush_of_warp
-from evener.operators.gpu.frontier import to_queue as to_queue_on_grid
 from evener.operators.gpu.world import BOXED, ROW
+from evener.operators.gpu.world import meet as meet_of_grids
 from evener.operators.shared.frontier import ALL, QUEUE, SIZE
 
-HALF = cpu.BUFFER // 2  # of a thread's buffer: two queues may be appended to at the same time
 LOOKS = 256  # of a GPU at another's flag between two looks whether all must give up
 
 
 # ---- meeting ------------------------------------------------------------------------------------
 
+# Wait until all threads of the team are here, and see what each has written.
+barrier = by_target(
+    cpu=lambda team: sync.barrier(team.sync, team.threads),
+    gpu=lambda team: barrier_of_grid(team.sync),
+)
+# Wait until nobody looks any more at a frontier that is written to again: a GPU has three for each
+# that a CPU has, and takes them in turn.
+let_go = by_target(
+    cpu=lambda team: sync.barrier(team.sync, team.threads),
+    gpu=lambda team: None,
+)
+# Empty a frontier; that of a GPU was empty when it was taken.
+empty = by_target(cpu=cpu.empty, gpu=lambda team, frontier: None)
+
+
+# ---- who does what ------------------------------------------------------------------------------
+
+# The number of this thread among those that go through a loop together, and how many those are.
+lane = by_target(cpu=lambda team: 0, gpu=lambda team: team.lane)
+lanes = by_target(cpu=lambda team: 1, gpu=lambda team: 32)
+# Whether this thread is among those that do what one would do alone.
+leads = by_target(cpu=lambda team: team.thread == 0, gpu=lambda team: team.rank == 0)
+
 
 @compiled(allocates=False)
-def barrier(team):
-    """Wait until all threads of the team are here, and see what each has written."""
-    sync.barrier(team.sync, team.threads)
+def share(team, first, last):
+    """The numbers of a thread between two: first, last, step."""
+    begin, stop = cpu.stretch_of(team.thread, team.threads, first, last)
+    return begin, stop, 1
 
 
-@barrier.on_gpu
-def _(team):
-    barrier_of_grid(team.sync)
+@share.on_gpu
+def _(team, first, last):
+    return first + team.thread, last, team.threads
+
+
+# The same from 0 on, where a GPU's warps that have the least to do take what there is of little.
+share_of_idle = by_target(
+    cpu=lambda team, size: share(team, 0, size),
+    gpu=lambda team, size: (team.threads - 1 - team.thread, size, team.threads),
+)
+# As `share` for all lanes together: a thread's own numbers are those and its `lane`.
+rounds = by_target(
+    cpu=lambda team, first, last: share(team, first, last),
+    gpu=lambda team, first, last: (first + 32 * team.rank, last, team.threads),
+)
 
 
 @compiled(allocates=False)
-def let_go(team):
-    """Wait until nobody looks any more at a frontier that is written to again.
+def first_one(team, size):
+    """The first of the numbers up to ``size`` that is a thread's own, and where its run ends.
 
-    A GPU has three for each that a CPU has, and takes them in turn.
+    Threads of a CPU claim runs of them, so that one that is held up leaves the rest to others.
     """
-    sync.barrier(team.sync, team.threads)
+    amount = cpu.stretch(team, size)
+    first = sync.claim(team.sync, amount)
+    return first, first + amount
 
 
-@let_go.on_gpu
-def _(team):
-    pass
+@first_one.on_gpu
+def _(team, size):
+    return team.thread, size
 
 
 @compiled(allocates=False)
-def empty(team, frontier):
-    """Empty a frontier; that of a GPU was empty when it was taken."""
-    cpu.empty(team, frontier)
+def another_one(team, i, last, size):
+    """The next of them, and where its run ends; none is left if it is not below ``size``."""
+    i += 1
+    if i < last:
+        return i, last
+    return first_one(team, size)
 
 
-@empty.on_gpu
-def _(team, frontier):
-    pass
+@another_one.on_gpu
+def _(team, i, last, size):
+    return i + team.threads, size
+
+
+# The same for all lanes together: a thread's own number is that and its `lane`.
+first_round = by_target(
+    cpu=lambda team, size: first_one(team, size),
+    gpu=lambda team, size: (team.rank * 32, size),
+)
+another_round = by_target(
+    cpu=lambda team, base, last, size: another_one(team, base, last, size),
+    gpu=lambda team, base, last, size: (base + team.threads, size),
+)
 
 
 # ---- frontiers ----------------------------------------------------------------------------------
 
-
-@compiled(allocates=False)
-def to_queue(team, frontier):
-    """Turn bits into a queue; a queue and all vertices stay as they are."""
-    cpu.to_queue(team, frontier)
-
-
-@to_queue.on_gpu
-def _(team, frontier):
-    to_queue_on_grid(team, frontier)
-
-
-@compiled(allocates=False)
-def form_of(frontier):
-    """Whether a frontier is a queue, bits or all vertices."""
-    return frontier.info[cpu.FORM]
-
-
-@form_of.on_gpu
-def _(frontier):
-    return frontier.info[FORM_ON_GRID]
-
-
-@compiled(allocates=False)
-def arcs_word():
-    """The word of Frontier.info that counts the arcs that leave it."""
-    return cpu.EDGES
-
-
-@arcs_word.on_gpu
-def _():
-    return EDGES_ON_GRID
+# Turn bits into a queue; a queue and all vertices stay as they are.
+to_queue = by_target(cpu=cpu.to_queue, gpu=gpu.to_queue)
+# Whether a frontier is a queue, bits or all vertices; the word that counts the arcs that leave it.
+form_of = by_target(
+    cpu=lambda frontier: frontier.info[cpu.FORM],
+    gpu=lambda frontier: frontier.info[FORM_ON_GRID],
+)
+arcs_word = by_target(cpu=lambda: cpu.EDGES, gpu=lambda: EDGES_ON_GRID)
 
 
 @compiled(allocates=False)
@@ -131,38 +157,21 @@ def member(frontier, i):
     return frontier.queue[np.uint64(i)]
 
 
-@compiled(allocates=False)
-def append(team, held, region, frontier, joins, v):
-    """Add ``v`` to a queue if it ``joins``; returns how many wait in the buffer.
-
-    ``region`` is 0 or 1, one for each of two queues that are appended to at the same time.
-    """
-    if joins:
-        team.buffer[region * HALF + held] = v
-        held += 1
-        if held == HALF:
-            flush(team, held, region, frontier)
-            held = np.int64(0)
-    return held
-
-
-@append.on_gpu
-def _(team, held, region, frontier, joins, v):
-    return append_of_warp(team, held, region, frontier.queue, frontier.info, SIZE, joins, v)
-
-
-@compiled(allocates=False)
-def flush(team, held, region, frontier):
-    """Move what waits in the buffer to the queue."""
-    if held > 0:
-        at = np.uint64(atomic.add(frontier.info, SIZE, held))
-        for i in range(held):
-            frontier.queue[at + np.uint64(i)] = team.buffer[region * HALF + i]
-
-
-@flush.on_gpu
-def _(team, held, region, frontier):
-    flush_of_warp(team, held, region, frontier.queue, frontier.info, SIZE)
+# Add ``v`` to a queue if it ``joins``; returns how many wait in the buffer. ``region`` is 0 or 1,
+# one for each of two queues that are appended to at the same time.
+append = by_target(
+    cpu=cpu.append,
+    gpu=lambda team, held, region, frontier, joins, v: append_of_warp(
+        team, held, region, frontier.queue, frontier.info, SIZE, joins, v
+    ),
+)
+# Move what waits in the buffer to the queue.
+flush = by_target(
+    cpu=cpu.flush,
+    gpu=lambda team, held, region, frontier: flush_of_warp(
+        team, held, region, frontier.queue, frontier.info, SIZE
+    ),
+)
 
 
 @compiled(allocates=False)
@@ -205,9 +214,7 @@ def flush_edges(team, held, frontier):
             frontier.edge[at + np.uint64(i)] = frontier.buffer[1, i]
 
 
-@flush_edges.on_gpu
-def _(team, held, frontier):
-    pass
+flush_edges.on_gpu(lambda team, held, frontier: None)
 
 
 @compiled(allocates=False)
@@ -225,128 +232,6 @@ def _(team, frontier, size):
     if team.thread == 0:
         frontier.info[SIZE] = size
     barrier_of_grid(team.sync)
-
-
-# ---- who does what ------------------------------------------------------------------------------
-
-
-@compiled(allocates=False)
-def share(team, first, last):
-    """The numbers of a thread between two: first, last, step."""
-    begin, stop = cpu.stretch_of(team.thread, team.threads, first, last)
-    return begin, stop, 1
-
-
-@share.on_gpu
-def _(team, first, last):
-    return first + team.thread, last, team.threads
-
-
-@compiled(allocates=False)
-def share_of_idle(team, size):
-    """The same from 0 on, where a GPU's warps with the least to do take what there is of little."""
-    return share(team, 0, size)
-
-
-@share_of_idle.on_gpu
-def _(team, size):
-    return team.threads - 1 - team.thread, size, team.threads
-
-
-@compiled(allocates=False)
-def rounds(team, first, last):
-    """As `share` for all lanes together: a thread's own numbers are those and its `lane`."""
-    return share(team, first, last)
-
-
-@rounds.on_gpu
-def _(team, first, last):
-    return first + 32 * team.rank, last, team.threads
-
-
-@compiled(allocates=False)
-def lane(team):
-    """The number of this thread among those that go through a loop together."""
-    return 0
-
-
-@lane.on_gpu
-def _(team):
-    return team.lane
-
-
-@compiled(allocates=False)
-def lanes(team):
-    """How many threads go through a loop together."""
-    return 1
-
-
-@lanes.on_gpu
-def _(team):
-    return 32
-
-
-@compiled(allocates=False)
-def leads(team):
-    """Whether this thread is among those that do what one would do alone."""
-    return team.thread == 0
-
-
-@leads.on_gpu
-def _(team):
-    return team.rank == 0
-
-
-@compiled(allocates=False)
-def first_one(team, size):
-    """The first of the numbers up to ``size`` that is a thread's own, and where its run ends.
-
-    Threads of a CPU claim runs of them, so that one that is held up leaves the rest to others.
-    """
-    amount = cpu.stretch(team, size)
-    first = sync.claim(team.sync, amount)
-    return first, first + amount
-
-
-@first_one.on_gpu
-def _(team, size):
-    return team.thread, size
-
-
-@compiled(allocates=False)
-def another_one(team, i, last, size):
-    """The next of them, and where its run ends; none is left if it is not below ``size``."""
-    i += 1
-    if i < last:
-        return i, last
-    return first_one(team, size)
-
-
-@another_one.on_gpu
-def _(team, i, last, size):
-    return i + team.threads, size
-
-
-@compiled(allocates=False)
-def first_round(team, size):
-    """As `first_one` for all lanes together: a thread's own is that and its `lane`."""
-    return first_one(team, size)
-
-
-@first_round.on_gpu
-def _(team, size):
-    return team.rank * 32, size
-
-
-@compiled(allocates=False)
-def another_round(team, base, last, size):
-    """As `another_one` for all lanes together."""
-    return another_one(team, base, last, size)
-
-
-@another_round.on_gpu
-def _(team, base, last, size):
-    return base + team.threads, size
 
 
 # ---- numbers ------------------------------------------------------------------------------------
@@ -387,15 +272,8 @@ def _(team, value, scratch):
     return scratch[word]
 
 
-@compiled(allocates=False)
-def sum_of_lanes(number):
-    """The sum over the threads that go through a loop together, for each of them."""
-    return number
-
-
-@sum_of_lanes.on_gpu
-def _(number):
-    return sum_of_warp(number)
+# The sum over the threads that go through a loop together, for each of them.
+sum_of_lanes = by_target(cpu=lambda number: number, gpu=lambda number: sum_of_warp(number))
 
 
 @compiled(allocates=False)
@@ -412,15 +290,11 @@ def _(array, at, number):
     atomic.add(array, at, np.int64(number))
 
 
-@compiled(allocates=False)
-def has_row(rows, row):
-    """Whether there is room for a row of what is told of each superstep."""
-    return row < len(rows)
-
-
-@has_row.on_gpu
-def _(rows, row):
-    return (row + 1) * ROW <= len(rows)
+# Whether there is room for a row of what is told of each superstep.
+has_row = by_target(
+    cpu=lambda rows, row: row < len(rows),
+    gpu=lambda rows, row: (row + 1) * ROW <= len(rows),
+)
 
 
 @compiled(allocates=False)
@@ -437,15 +311,11 @@ def _(rows, row, word, number):
 # ---- parts --------------------------------------------------------------------------------------
 
 
-@compiled(allocates=False)
-def meet(world):
-    """Wait for all threads of all parts here; those of a CPU learn whether the run is to stop."""
-    return sync.barrier(world.sync, world.threads)
-
-
-@meet.on_gpu
-def _(world):
-    meet_at(world.sync, world.share)
+# Wait for all threads of all parts here; those of a CPU learn whether the run is to stop.
+meet = by_target(
+    cpu=lambda world: sync.barrier(world.sync, world.threads),
+    gpu=meet_of_grids,
+)
 
 
 @compiled(allocates=False)
@@ -462,37 +332,21 @@ def _(world):
     meet(world)
 
 
-@compiled(allocates=False)
-def wish_to_stop(team, world):
-    """Whether the host, or a part, wishes to stop, and why."""
-    return sync.load(world.sync, sync.CANCEL)
-
-
-@wish_to_stop.on_gpu
-def _(team, world):
-    return np.int64(team.sync[CANCEL_OF_GRID])
-
-
-@compiled(allocates=False)
-def is_gone(world):
-    """Whether a thread is gone, for which nobody waits any more: never on a GPU."""
-    return sync.load(world.sync, sync.CANCEL) == sync.ABORT
-
-
-@is_gone.on_gpu
-def _(world):
-    return False
-
-
-@compiled(allocates=False)
-def box_size(world, p, stamp):
-    """How many emitted ghosts a part has in its box."""
-    return world.boxed[p, SIZE]
-
-
-@box_size.on_gpu
-def _(world, p, stamp):
-    return world.boxed[p * BOXED + stamp % TURNS]
+# Whether the host, or a part, wishes to stop, and why.
+wish_to_stop = by_target(
+    cpu=lambda team, world: sync.load(world.sync, sync.CANCEL),
+    gpu=lambda team, world: np.int64(team.sync[CANCEL_OF_GRID]),
+)
+# Whether a thread is gone, for which nobody waits any more: never on a GPU.
+is_gone = by_target(
+    cpu=lambda world: sync.load(world.sync, sync.CANCEL) == sync.ABORT,
+    gpu=lambda world: False,
+)
+# How many emitted ghosts a part has in its box.
+box_size = by_target(
+    cpu=lambda world, p, stamp: world.boxed[p, SIZE],
+    gpu=lambda world, p, stamp: world.boxed[p * BOXED + stamp % TURNS],
+)
 
 
 @compiled(allocates=False)
@@ -509,37 +363,18 @@ def _(world, p, stamp, size):
 # ---- machines -----------------------------------------------------------------------------------
 
 
-@compiled(allocates=False)
-def publish(flags, at, value):
-    """Raise a flag of the hub, after all that this machine has written there."""
-    sync.publish(flags, at, value)
-
-
-@publish.on_gpu
-def _(flags, at, value):
-    tell_host(flags, at, value)
-
-
-@compiled(allocates=False)
-def hear(flags, at):
-    """Read a flag of the hub; see from then on what the other machine wrote before it."""
-    return sync.load(flags, at)
-
-
-@hear.on_gpu
-def _(flags, at):
-    return hear_host(flags, at)
-
-
-@compiled(allocates=False)
-def pause():
-    """Leave some time between two looks at a flag."""
-    sync.pause()
-
-
-@pause.on_gpu
-def _():
-    pass
+# Raise a flag of the hub, after all that this machine has written there.
+publish = by_target(
+    cpu=lambda flags, at, value: sync.publish(flags, at, value),
+    gpu=lambda flags, at, value: tell_host(flags, at, value),
+)
+# Read a flag of the hub; see from then on what the other machine wrote before it.
+hear = by_target(
+    cpu=lambda flags, at: sync.load(flags, at),
+    gpu=lambda flags, at: hear_host(flags, at),
+)
+# Leave some time between two looks at a flag.
+pause = by_target(cpu=lambda: sync.pause(), gpu=lambda: None)
 
 
 @compiled(allocates=False)

@@ -29,7 +29,7 @@ PLACE = (
     "part", "parts", "threads", "first", "num_vertices", "num_arcs", "policy", "machine",
     "machines", "total", "patience",
 )  # fmt: skip
-# Arrays of `evener.operators.shared.hub.Hub`, and what a device has of its own for it.
+# Arrays of `evener.operators.shared.hub.Hub`.
 HUB = (
     "machine_of", "ghosts", "shaken", "sizes", "flags", "words", "far_sizes", "box", "marks", "bits"
 )  # fmt: skip
@@ -83,9 +83,8 @@ class Exchanges(_Writer):
         self.names.update({name: getattr(exchange_module, name) for name in _EXCHANGE})
         self.names.update({name: getattr(handshake, name) for name in _TALK})
         self.names.update(
-            hub_shake=handshake.shake_hands if hub else handshake.stay_here, meet=spmd.meet,
-            hub_share=spmd.share, hub_count=spmd.add_up, hub_boxed=spmd.box_size,
-            hub_set_boxed=spmd.set_box_size,
+            World=world_module.World, meet=spmd.meet,
+            hub_shake=handshake.shake_hands if hub else handshake.stay_here,
         )  # fmt: skip
         self.names["APART"] = hub_module.APART
         self.needs = Needs(self.d)
@@ -104,8 +103,7 @@ class Exchanges(_Writer):
         array = {name: f"hub[{i}]" for i, name in enumerate(HUB)}
         given = [
             place["machine"], place["machines"], array["machine_of"], array["ghosts"],
-            place["total"], place["patience"], *(array[name] for name in HUB[2:]), "hub_share",
-            "hub_shake", "hub_count", "hub_boxed", "hub_set_boxed",
+            place["total"], place["patience"], *(array[name] for name in HUB[2:]), "hub_shake",
         ]  # fmt: skip
         return f"Hub({', '.join(given)})"
 

@@ -22,7 +22,6 @@ from evener.engine.codegen.stages import (
 from evener.engine.job import Job, field_dtype
 from evener.operators.gpu import (
     advance,
-    buckets,
     edge_frontier,
     frontier,
     gather,
@@ -89,7 +88,7 @@ class _GridWriter(Resumable, _Writer):
             tell_whole=record.tell_whole, note=record.note, end=record.end,
             prepare_replay=record.prepare_replay, remember=record.remember,
             remember_edges=record.remember_edges, save_sum=record.save_sum,
-            begin_again=record.begin_again, pick=buckets.pick,
+            begin_again=record.begin_again,
             EdgeFrontier=edge_frontier.EdgeFrontier,
             advance_edges=edge_frontier.advance_edges, fresh_edges=edge_frontier.fresh_edges,
         )  # fmt: skip
@@ -376,7 +375,7 @@ class _GridWriter(Resumable, _Writer):
 
     def pick(self, mine: str, near: str, given: str) -> None:
         """Take the nearest bucket."""
-        self.put(f"pick(team, {mine}, {given})")
+        self.put(f"pick(team, {mine}, {given}, works)")
 
     def ask_picked(self) -> None:
         """Take the next bucket where all of this one were settled before."""

@@ -22,7 +22,7 @@ from evener.operators.shared import direction as rule
 from evener.programs.stages import Advance, Gather, Reduce, Repeat, Stage
 
 _EXCHANGE = (
-    "World", "mark_members", "spread", "deliver", "unite", "watch_shared", "remember_apart",
+    "mark_members", "spread", "deliver", "unite", "watch_shared", "remember_apart",
     "remember_edges_apart",
 )  # fmt: skip
 _ADVANCE = ("push_apart", "pull_apart", "push_more")

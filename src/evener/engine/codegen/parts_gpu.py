@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from evener.device import warp
 from evener.engine.codegen import fusion
 from evener.engine.codegen.exchange import EXTRA, PLACE, PartsKernel
 from evener.engine.codegen.exchange_plan import Plan, Stale
@@ -15,21 +14,19 @@ from evener.engine.codegen.run_ahead import RunsAhead
 from evener.engine.codegen.stages import NotLoweredError
 from evener.engine.job import Job
 from evener.operators.gpu import advance_apart as apart
-from evener.operators.gpu import buckets, exchange, frontier, nearest_apart, world
+from evener.operators.gpu import exchange, frontier, nearest_apart
 from evener.operators.gpu import hub as hub_module
-from evener.operators.shared import buckets as shared_buckets
+from evener.operators.shared import buckets
 from evener.operators.shared import direction as rule
 from evener.operators.shared.world import FULL
 from evener.programs.stages import Advance, Gather, Repeat, Stage, walk
 
-_WORLD = ("World", "share_of")
 _EXCHANGE = (
     "mark_members", "spread", "deliver", "unite", "next_stamp", "remember_apart",
     "remember_edges_apart",
 )  # fmt: skip
 _ADVANCE = ("push_apart", "pull_apart", "targets_apart")
 
-BLOCKS = len(PLACE)  # of all parts together: one more word of a part's place
 LINKS = (
     "place", "sync", "words", "bases", "owned", "ghosts", "home", "marks", "box", "boxed", "bits",
     "words_from", "counts", "tally", "traffic", "present", "rows",
@@ -59,21 +56,18 @@ class _GridPartsWriter(RunsAhead, _GridWriter):
         self.kernel.shares = not hub and not any(map(self.is_in_two_steps, walk(self.d.loop)))
         self.all_places = 0  # a run whose record is full starts again: no part returns alone
         self.names["carry_members"] = hub_module.carry_members
-        self.names.update({name: getattr(world, name) for name in _WORLD})
         self.names.update({name: getattr(exchange, name) for name in _EXCHANGE})
         self.names.update({name: getattr(apart, name) for name in _ADVANCE})
         self.names.update(empty_now=frontier.empty_now, FULL=FULL)
         self.names["nearest_apart"] = nearest_apart.nearest_apart
-        self.names.update(nearest_waiting=buckets.nearest_waiting, take_bucket=shared_buckets.take)
+        self.names.update(nearest_waiting=buckets.nearest_waiting, take=buckets.take)
         self.names.update(arcs_of=rule.arcs_of, goes_pull_apart=rule.goes_pull_apart)
-        self.names["block"] = warp.block
 
     def prologue(self) -> tuple[str, ...]:
         """What the names in a kernel stand for."""
         place = {name: f"links[0][{i}]" for i, name in enumerate(PLACE)}
         link = {name: f"links[{i}]" for i, name in enumerate(LINKS)}
         world = [place["part"], place["parts"], place["threads"], place["first"]]
-        world += [f"share_of({place['first']}, block(), links[0][{BLOCKS}])"]
         world += [link[name] for name in LINKS[1:-2]]
         return (
             *_PROLOGUE,
@@ -217,9 +211,9 @@ class _GridPartsWriter(RunsAhead, _GridWriter):
 
     def pick(self, mine: str, near: str, given: str) -> None:
         """Take the nearest bucket of all parts."""
-        self.put(f"bucket = nearest_waiting(team, {mine}, {near})")
+        self.put(f"bucket = nearest_waiting(team, {mine}, {near}, works)")
         self.talk("bucket = least(team, world, turn, bucket)", "turn = 1 - turn")
-        self.put(f"take_bucket(team, {mine}, {given}, bucket)")
+        self.put(f"take(team, {mine}, {given}, bucket)")
 
     def ask_picked(self) -> None:
         """Take the next bucket where all parts have settled theirs before."""

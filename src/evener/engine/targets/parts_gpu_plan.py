@@ -287,10 +287,10 @@ def places_of(
     found = {}
     for p, count in blocks.items():
         place = np.zeros(PLACE_WORDS, np.int64)
-        place[:12] = [
+        place[:11] = [
             p, k, total * width, before * width, graph.num_vertices, graph.num_edges,
             policy.number, hub.machine_of[p], hub.machines, ghosts,
-            hub.patience(handshake.GPU_PATIENCE), total,
+            hub.patience(handshake.GPU_PATIENCE),
         ]  # fmt: skip
         found[p] = place
         before += count

@@ -76,7 +76,7 @@ def advance(
 @compiled(allocates=False)
 def _push(team, out, f, where, s, current, following, marks, stamp, exact):
     size = current.info[SIZE]
-    held = 0
+    held = np.int64(0)
     calls = np.int64(0)
     amount = grain(team, size)
     first = claim(team.sync, amount)
@@ -100,7 +100,7 @@ def _push(team, out, f, where, s, current, following, marks, stamp, exact):
                     team, out, f, where, s, u, e, stop, following, marks, stamp, exact, held
                 )
             first = claim(team.sync, amount)
-    flush(team, held, following)
+    flush(team, held, 0, following)
     return calls
 
 
@@ -109,7 +109,7 @@ def _push_list(team, out, f, where, s, u, e, stop, following, marks, stamp, exac
     while e < stop:
         v = out.indices[e]
         if where(v, s) and f(u, v, e, s) and is_new(marks, v, stamp, exact):
-            held = append(team, held, following, v)
+            held = append(team, held, 0, following, True, v)
         e += _U1
     return held
 

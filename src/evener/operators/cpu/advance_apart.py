@@ -38,7 +38,7 @@ def push_more(
     to_queue(team, current)
     owned = len(out.indptr) - 1
     size = current.info[SIZE]
-    held, waiting = 0, 0
+    held, waiting = np.int64(0), np.int64(0)
     calls = np.int64(0)
     teams = (team, ghost_team)
     exact = team.threads > 1  # one alone cannot be overtaken
@@ -66,8 +66,8 @@ def push_more(
                     owned, held, waiting,
                 )  # fmt: skip
             first = claim(team.sync, amount)
-    flush(team, held, following)
-    flush(ghost_team, waiting, box)
+    flush(team, held, 0, following)
+    flush(ghost_team, waiting, 0, box)
     barrier(team.sync, team.threads)
     return calls
 
@@ -82,9 +82,9 @@ def _push_list(
         v = out.indices[e]
         if where(v, s) and f(u, v, e, s) and is_new(marks, v, stamp, exact):
             if v < owned:
-                held = append(teams[0], held, following, v)
+                held = append(teams[0], held, 0, following, True, v)
             elif boxes:
-                waiting = append(teams[1], waiting, box, v)
+                waiting = append(teams[1], waiting, 0, box, True, v)
         e += _U1
     return held, waiting
 

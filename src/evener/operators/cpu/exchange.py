@@ -5,16 +5,14 @@ See `evener.operators.shared.exchange`.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import numpy as np
 
 from evener.device import compiled
 from evener.device.sync import CANCEL, barrier, prefetch
 from evener.operators.cpu.frontier import (
     AHEAD,
-    BUFFER,
     FORM,
+    HALF,
     append,
     flush,
     set_bit,
@@ -30,32 +28,6 @@ BLOCK = 1024  # elements of replicated fields that are compared at a time
 DENSE = 8  # of so many ghosts one is emitted: then all are looked at
 
 _U1, _U6, _U63 = np.uint64(1), np.uint64(6), np.uint64(63)
-
-
-class World(NamedTuple):
-    """What a thread knows of all parts; `engine.partition.divide` has bases, ghosts and home."""
-
-    part: int
-    parts: int
-    threads: int  # of all parts together
-    first: int  # number among them of the first thread of this part
-    sync: np.ndarray
-    words: np.ndarray  # [turn, part, APART]: what is being agreed on
-    bases: np.ndarray
-    owned: np.ndarray
-    ghosts: np.ndarray
-    home: np.ndarray
-    marks: np.ndarray  # of all slots
-    box: np.ndarray  # emitted ghosts of all parts, each part from the number of its first ghost on
-    boxed: np.ndarray  # [part, words of a frontier]
-    bits: np.ndarray  # members of the frontier in all parts, ghosts included, as a pull needs them
-    words_from: np.ndarray  # the first word of each part there
-    counts: np.ndarray  # [receiver * parts + sender]: values of this exchange that changed
-    tally: np.ndarray  # [thread, sender]: the same by thread
-    traffic: np.ndarray  # [which, receiver, sender]
-    policy: int
-    measure: Any  # bytes of a message, a function of `evener.operators.shared.policies`
-    hub: Any  # `evener.operators.shared.hub.Hub`
 
 
 # ---- from owners to ghosts ------------------------------------------------------------------
@@ -160,7 +132,7 @@ def deliver(team, world, merge, merge_if, values, width, stamp, following):
     """
     meet(world)
     me = world.part
-    held = 0
+    held = np.int64(0)
     for q in range(world.parts):
         if q != me:
             ghosts = world.ghosts[q, world.parts] - world.ghosts[q, 0]
@@ -173,7 +145,7 @@ def deliver(team, world, merge, merge_if, values, width, stamp, following):
             add_up(team, world.counts, me * world.parts + q, changed)
             if world.parts > 2:
                 barrier(team.sync, team.threads)
-    flush(team, held, following)
+    flush(team, held, 0, following)
     meet(world)
     account(team, world, False, width, False)
 
@@ -192,7 +164,8 @@ def _deliver_box(team, world, merge, values, stamp, following, q, held):
             if merge(values, home, np.uint64(slots + g)) and is_new(
                 world.marks, home, stamp, False
             ):
-                held = append(team, held, following, np.int64(home) - world.bases[world.part])
+                v = np.int64(home) - world.bases[world.part]
+                held = append(team, held, 0, following, True, v)
     return held, changed
 
 
@@ -211,8 +184,9 @@ def _deliver_all(team, world, merge_if, values, stamp, following, q, held):
         world.marks[home] = mark if joins else before
         team.buffer[held] = np.int64(home) - world.bases[me]
         held += joins & (before != mark)
-        if held == BUFFER:
-            held = flush(team, held, following)
+        if held == HALF:
+            flush(team, held, 0, following)
+            held = np.int64(0)
     return held, changed
 
 

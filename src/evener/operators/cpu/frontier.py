@@ -20,7 +20,8 @@ NUMBER, FORM, EDGES = 1, 8, 16
 INFO_WORDS = 24
 
 
-BUFFER = 1024  # vertices a thread collects before it flushes
+BUFFER = 2048  # vertices a thread collects before it flushes, of two queues at the same time
+HALF = BUFFER // 2
 VERTICES = 64  # vertices a thread claims at a time, at most, where each has neighbours
 SHARES = 16  # a small frontier is cut into so many claims for each thread
 AHEAD = 8  # vertices of a queue between asking for a neighbour list and reading it
@@ -101,23 +102,27 @@ def stretch_of(thread, threads, first, last):
 
 
 @compiled(allocates=False)
-def flush(team, held, frontier):
-    """Move the buffer to the queue; the buffer then holds nothing."""
-    if held > 0:
-        at = np.uint64(atomic.add(frontier.info, SIZE, held))
-        for i in range(held):
-            frontier.queue[at + np.uint64(i)] = team.buffer[i]
-    return 0
+def append(team, held, region, frontier, joins, v):
+    """Add ``v`` to a queue, if it ``joins``, by way of half of the buffer: 0 or 1, the ``region``.
+
+    Returns how many wait there.
+    """
+    if joins:
+        team.buffer[region * HALF + held] = v
+        held += 1
+        if held == HALF:
+            flush(team, held, region, frontier)
+            held = np.int64(0)
+    return held
 
 
 @compiled(allocates=False)
-def append(team, held, frontier, v):
-    """Add a vertex to a queue by way of the buffer; returns how many wait there."""
-    team.buffer[held] = v
-    held += 1
-    if held == BUFFER:
-        held = flush(team, held, frontier)
-    return held
+def flush(team, held, region, frontier):
+    """Move that half of the buffer to the queue."""
+    if held > 0:
+        at = np.uint64(atomic.add(frontier.info, SIZE, held))
+        for i in range(held):
+            frontier.queue[at + np.uint64(i)] = team.buffer[region * HALF + i]
 
 
 @compiled(allocates=False)
@@ -140,7 +145,7 @@ def to_queue(team, frontier):
         frontier.info[SIZE] = 0
         frontier.info[FORM] = QUEUE
     barrier(team.sync, team.threads)
-    held = 0
+    held = np.int64(0)
     first = claim(team.sync, WORDS)
     while first < len(frontier.bits):
         for w in range(first, min(first + WORDS, len(frontier.bits))):
@@ -148,11 +153,11 @@ def to_queue(team, frontier):
             v = np.uint64(w * 64)
             while word != 0:
                 if word & _U1:
-                    held = append(team, held, frontier, v)
+                    held = append(team, held, 0, frontier, True, v)
                 word >>= _U1
                 v += _U1
         first = claim(team.sync, WORDS)
-    flush(team, held, frontier)
+    flush(team, held, 0, frontier)
     barrier(team.sync, team.threads)
 
 

@@ -63,7 +63,7 @@ def _advance(
             if v < owned:
                 put(pool, bucket_of(field[v], inverse), v)
             elif is_new(marks, v, stamp, ghost_team.threads > 1):
-                waiting = append(ghost_team, waiting, box, v)
+                waiting = append(ghost_team, waiting, 0, box, True, v)
         e += _U1
     return waiting, calls
 
@@ -153,7 +153,7 @@ def nearest_apart(
         stamp = next_stamp(team, marks, stamp)
         empty(team, box)
         size = min(shared[TAIL + side], len(queue))
-        waiting = 0
+        waiting = np.int64(0)
         amount = grain(team, size)
         first = claim(team.sync, amount)
         while first < size:
@@ -180,7 +180,7 @@ def nearest_apart(
                     calls += made
                     at += _U1
                 chunk = release(pool, chunk)
-        flush(ghost_team, waiting, box)
+        flush(ghost_team, waiting, 0, box)
         began = cycles()
         barrier(team.sync, team.threads)
         meet(world)

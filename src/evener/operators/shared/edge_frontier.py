@@ -74,8 +74,8 @@ def targets(team, out, current, following, marks, stamp):
         v, joins = out.indices.dtype.type(0), False
         if i < size:
             v = out.indices[np.uint64(current.edge[np.uint64(i)])]
-            joins = is_new(marks, v, stamp, True) and np.int64(v) < owned
-        held = append(team, held, 0, following, joins, v)
+            joins = is_new(marks, v, stamp, True)
+        held = append(team, held, 0, following, joins and np.int64(v) < owned, v)
         base, last = another_round(team, base, last, size)
     flush(team, held, 0, following)
     barrier(team)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from evener.device import compiled
@@ -19,6 +21,35 @@ from evener.operators.spmd import (
 
 SENT, USEFUL, WHOLE = 0, 1, 2  # of World.traffic: bytes sent, of those that changed, of policy all
 FULL = 3  # as CANCEL: a record has no room left
+
+
+class World(NamedTuple):
+    """What a thread knows of all parts; `engine.partition.divide` has bases, ghosts and home.
+
+    Tables of two dimensions are flat, but for `ghosts` and `boxed` of a CPU.
+    """
+
+    part: int
+    parts: int
+    threads: int  # of all parts on this CPU or card together
+    first: int  # number among them of the first thread of this part
+    sync: np.ndarray
+    words: np.ndarray  # [turn, part, APART]: what is being agreed on
+    bases: np.ndarray
+    owned: np.ndarray
+    ghosts: np.ndarray
+    home: np.ndarray
+    marks: np.ndarray  # of all slots
+    box: np.ndarray  # emitted ghosts of all parts, each part from the number of its first ghost on
+    boxed: np.ndarray  # [part, words]: sizes of boxes, of a GPU three, one for each stage in turn
+    bits: np.ndarray  # members of the frontier in all parts, ghosts included, as a pull needs them
+    words_from: np.ndarray  # the first word of each part there
+    counts: np.ndarray  # [receiver, sender]: values of this exchange that changed
+    tally: np.ndarray  # elements of replicated fields that changed: [thread, sender], or [sender]
+    traffic: np.ndarray  # [which, receiver, sender]
+    policy: int
+    measure: Any  # bytes of a message, a function of `evener.operators.shared.policies`
+    hub: Any  # `evener.operators.shared.hub.Hub`
 
 
 # ---- numbers ------------------------------------------------------------------------------------
