@@ -15,7 +15,7 @@ import numpy as np
 
 from evener.device import atomic, serial, warp
 from evener.device.compile import Compiled
-from evener.device.keys import names_read
+from evener.device.keys import globals_read
 from evener.engine.codegen.print_gpu import MORE_ROOM, SIGNATURE
 from evener.engine.job import set_up
 from evener.engine.memory.gpu import HostMemory, fill_fields, in_users_order
@@ -142,7 +142,7 @@ class Translator:
             return self.made[id(value)]
         if isinstance(value, Compiled):
             self.keep.append(value)  # so that its id stays its own
-            self.made[id(value)] = self.function(value.python)
+            self.made[id(value)] = self.function((value.of_gpu or value).python)
             return self.made[id(value)]
         return value
 
@@ -150,7 +150,8 @@ class Translator:
         scope = given.__globals__
         names = {
             name: self.translate(name, scope[name])
-            for name in names_read(given.__code__) & scope.keys()
+            for name in globals_read(given.__code__)
+            if name in scope
         }
         cells = tuple(
             types.CellType(self.translate("", c.cell_contents)) for c in given.__closure__ or ()

@@ -9,11 +9,9 @@ import hashlib
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from evener.engine.codegen import print_exchange
 from evener.engine.codegen.crew import lower_led
 from evener.engine.codegen.print_gpu import lower_grid
 from evener.engine.codegen.print_parts_cpu import lower_parts
@@ -50,28 +48,16 @@ def all_programs() -> list[type[Program]]:
     return list(dict.fromkeys([*CASES, *STAGES, *MORE_STAGES, *programs()]))
 
 
-_made: dict[Any, str] = {}  # functions of exchanges, and their texts
-
-
-def _remembering(make: Callable[[str], Any]) -> Callable[[str], Any]:
-    def made(text: str) -> Any:
-        function = make(text)
-        _made[function] = text
-        return function
-
-    return made
-
-
-print_exchange.made = _remembering(print_exchange.made)
-
-
-def told(kernel: Kernel) -> str:
+def told(kernel: Kernel | str) -> str:
     """A kernel's text, and what the names in it stand for."""
+    if isinstance(kernel, str):
+        return kernel
     lines = [kernel.text.rstrip(), ""]
     for name, value in sorted(kernel.names.items()):
         python = getattr(value, "python", None)
-        if value is not None and value.__hash__ and value in _made:
-            lines += [f"# {name}:", *(f"#     {line}" for line in _made[value].splitlines())]
+        if name in kernel.helpers:
+            text = kernel.helpers[name].splitlines()
+            lines += [f"# {name}:", *(f"#     {line}" for line in text)]
         elif python is not None:
             lines.append(f"# {name}: {python.__module__}.{python.__qualname__}")
         elif isinstance(value, np.generic | int | float | bool):
@@ -79,8 +65,8 @@ def told(kernel: Kernel) -> str:
     return "\n".join(lines) + "\n"
 
 
-def texts() -> Iterator[tuple[str, str]]:
-    """Names and texts of all kernels."""
+def kernels() -> Iterator[tuple[str, Kernel | str]]:
+    """Names and kernels of all programs; a comment where there is no kernel."""
     for program in all_programs():
         module = program.__module__.rpartition(".")[2]
         graph, parameters = CASES.get(program) or (WHOLE, parameters_for(program, WHOLE))
@@ -89,11 +75,11 @@ def texts() -> Iterator[tuple[str, str]]:
                 job = set_up(program, graph, parameters, lazy=target != "cpu")
                 for name, scalar in job.declaration.scalars.items():
                     job.scalars[name] = scalar.merge
+                name = f"{module}.{program.__name__}-{target}-{direction}"
                 try:
-                    text = told(write(job, direction))
+                    yield name, write(job, direction)
                 except EvenerError as error:
-                    text = f"# {error}\n"
-                yield f"{module}.{program.__name__}-{target}-{direction}", text
+                    yield name, f"# {error}\n"
 
 
 def sum_of(text: str) -> str:
@@ -106,8 +92,8 @@ if __name__ == "__main__":
     if sys.argv[1:]:
         folder = Path(sys.argv[1])
         folder.mkdir(parents=True, exist_ok=True)
-        for name, text in texts():
-            (folder / f"{name}.py").write_text(text)
+        for name, kernel in kernels():
+            (folder / f"{name}.py").write_text(told(kernel))
     else:
         KEPT.parent.mkdir(exist_ok=True)
-        KEPT.write_text("".join(f"{name} {sum_of(text)}\n" for name, text in texts()))
+        KEPT.write_text("".join(f"{name} {sum_of(told(kernel))}\n" for name, kernel in kernels()))

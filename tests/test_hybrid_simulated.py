@@ -17,13 +17,14 @@ from evener.algorithms.connected_components import Components
 from evener.algorithms.pagerank import DanglingPageRank, PageRank
 from evener.algorithms.sssp import SSSP, CutoffSSSP, TargetSSSP
 from evener.algorithms.sswp import SSWP
+from evener.device import compiled
 from evener.engine.codegen.print_gpu import SIGNATURE
 from evener.engine.job import set_up
 from evener.engine.records import RecordIsFull
 from evener.engine.reference.loop import interpret
 from evener.engine.targets import parts_gpu as gpu_parts
-from evener.operators.gpu import machines
 from evener.operators.gpu.record import NEEDED
+from evener.operators.shared import handshake
 from evener.operators.shared.policies import policy_of
 from evener.programs.stages import advance, compute, filter, repeat
 from failing import fail_at
@@ -183,7 +184,7 @@ def test_running_ahead(program, late, monkeypatch):
         asked.append(late())
         return asked[-1]
 
-    monkeypatch.setattr(machines, "are_late", are_late)
+    monkeypatch.setattr(handshake.are_late, "of_gpu", compiled(are_late))
     graphs = [("rmat", 2), ("grid", 2), ("directed", 3), ("long lists", 2), ("loop", 2)]
     for name, k in graphs[: 5 - issubclass(program, Hops)]:
         check(program, GRAPHS[name], ["cuda"] * k, "push", "random" if k == 2 else "contiguous")
@@ -194,7 +195,7 @@ def test_running_ahead(program, late, monkeypatch):
 @pytest.mark.parametrize("kinds", [["cuda", "cuda"], ["cuda", "cpu"]], ids="+".join)
 def test_arrivals_may_be_emitted_again(kinds, monkeypatch):
     """The other part is told of v and w, and finds a better way to v by w when v is done."""
-    monkeypatch.setattr(machines, "are_late", lambda hub: True)
+    monkeypatch.setattr(handshake.are_late, "of_gpu", compiled(lambda hub: True))
     few, v, w, x, y, z = np.arange(1, 300), 300, 301, 302, 303, 304
     arcs = [(0, v, 1000), (0, w, 1), *((w, u, 1) for u in few), (w, v, 1), (v, x, 1)]
     arcs += [(y, z, 1), (z, y, 1)]

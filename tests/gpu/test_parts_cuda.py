@@ -354,8 +354,8 @@ def test_several_cards_tell(apart):
 @pytest.mark.parametrize("patience", [-1, 0, 1 << 40], ids=["never", "at once", "once all came"])
 def test_running_ahead(patience, monkeypatch):
     """Whoever waits for another machine pushes from its own frontier meanwhile."""
-    monkeypatch.setattr("evener.operators.cpu.machines.PATIENCE", patience)
-    monkeypatch.setattr("evener.operators.gpu.machines.PATIENCE", patience)
+    monkeypatch.setattr("evener.operators.shared.handshake.CPU_PATIENCE", patience)
+    monkeypatch.setattr("evener.operators.shared.handshake.GPU_PATIENCE", patience)
     for seed in range(20):
         graph = random_graph(seed) if seed % 2 else ev.generate.rmat(
             12, 12, weights=(1, 60), seed=seed

@@ -1,6 +1,6 @@
 """Processors: compiling, threads, atomics, limits; the only folder that knows Numba or CUDA."""
 
-from evener.device.compile import compiled
+from evener.device.compile import by_target, compiled
 from evener.device.limits import (
     available_memory,
     format_bytes,
@@ -14,6 +14,7 @@ from evener.device.team import num_threads, parallel, use_threads
 __all__ = [
     "available_memory",
     "bucket_cursors",
+    "by_target",
     "compiled",
     "format_bytes",
     "num_cores",

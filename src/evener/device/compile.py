@@ -81,7 +81,13 @@ class Compiled:
         functools.update_wrapper(self, function)
         self.python = function
         self.options = options
+        self.of_gpu: Compiled | None = None  # what code for a GPU calls instead
         self._entries: dict[Any, Callable[..., Any]] = {}
+
+    def on_gpu(self, function: Callable[..., Any]) -> Compiled:
+        """Say what this function does on a GPU, where it differs: a decorator."""
+        self.of_gpu = Compiled(function, **self.options)
+        return self.of_gpu
 
     def __call__(self, *args: Any) -> Any:
         """Run the compiled form, compiling it first if these types are new."""
@@ -319,3 +325,20 @@ def compiled(
     if function is None:
         return functools.partial(compiled, **options)
     return Compiled(function, **options)
+
+
+def by_target(cpu: Any, gpu: Any) -> Compiled:
+    """One name for a function of the CPU and the one that code for a GPU calls instead.
+
+    Either may be compiled already; none of them makes arrays.
+
+    Examples
+    --------
+    >>> from evener.device import by_target
+    >>> lanes = by_target(cpu=lambda: 1, gpu=lambda: 32)
+    >>> lanes(), lanes.of_gpu.python()
+    (1, 32)
+    """
+    found = cpu if isinstance(cpu, Compiled) else compiled(cpu, allocates=False)
+    found.of_gpu = gpu if isinstance(gpu, Compiled) else compiled(gpu, allocates=False)
+    return found

@@ -34,7 +34,7 @@ from evener import progress
 from evener.device import interrupts, serial
 from evener.device.compile import Compiled, compiler_lock
 from evener.device.kept_files import load_bytes, save_bytes
-from evener.device.keys import fingerprint, is_lasting, names_read
+from evener.device.keys import fingerprint, globals_read, is_lasting
 from evener.device.probe import why_no_cuda
 from evener.device.random import rounded_product
 from evener.device.typing_memory import remembering, without_garbage_collection
@@ -290,6 +290,7 @@ def _translate(value: Any) -> Any:
         return _import_compiler().intrinsics.rounded_product
     if not isinstance(value, Compiled):
         return value
+    value = value.of_gpu or value
     found = _translated.get(value)
     if found is None:
         made = _import_compiler().jit(_with_translated_globals(value.python))
@@ -313,7 +314,8 @@ def _without_literals(compile_device: Callable[..., Any]) -> Callable[..., Any]:
 
 def _with_translated_globals(function: Any) -> Any:
     given = function.__globals__
-    names = {name: _translate(given[name]) for name in names_read(function.__code__) & given.keys()}
+    read = [name for name in globals_read(function.__code__) if name in given]
+    names = {name: _translate(given[name]) for name in read}
     cells = tuple(types.CellType(_translate(c.cell_contents)) for c in function.__closure__ or ())
     made = types.FunctionType(
         function.__code__, names, function.__name__, function.__defaults__, cells or None
@@ -341,9 +343,10 @@ class GridKernel:
     def __init__(self, function: Callable[..., Any], described: Any, blocks_each: int):
         device, capability = library().cuda.Device(), capability_here()
         assert capability is not None
-        key = repr((fingerprint(function), described, capability, blocks_each, _versions()))
+        told = fingerprint(function, on_gpu=True)
+        key = repr((told, described, capability, blocks_each, _versions()))
         name = f"kernel-{hashlib.sha256(key.encode()).hexdigest()[:32]}.cubin"
-        lasts = is_lasting(fingerprint(function))
+        lasts = is_lasting(told)
         image = load_bytes(name) if lasts else None
         self.was_cached = image is not None
         if image is None:

@@ -24,9 +24,9 @@ from evener.device.extensions import ANYWHERE, known_extensions
 from evener.device.states import Identity
 
 
-def fingerprint(function: Callable[..., Any]) -> str:
+def fingerprint(function: Callable[..., Any], *, on_gpu: bool = False) -> str:
     """Hash all that decides what a function does, its helpers included."""
-    visits: dict[Any, int] = {}
+    visits: dict[Any, int] = {_ON_GPU: 0} if on_gpu else {}
     told = hash_of(_of_function(function, visits))
     return _UNKEYED + told if _UNKEYED in visits else told
 
@@ -42,6 +42,7 @@ def hash_of(told: Any) -> str:
 
 
 _UNKEYED = "unkeyed-"
+_ON_GPU = "on a gpu"
 _GLOBAL = ("LOAD_GLOBAL", "LOAD_NAME")
 _BUILTINS = vars(builtins)  # where tools of a notebook put names of their own
 _unkeyed: dict[int, Any] = {}  # what has such a key, kept so that no other gets its number
@@ -68,6 +69,8 @@ def told_of(value: Any, visits: dict[Any, int] | None = None, names: tuple[str, 
     if kind in _PLAIN:
         return value
     visits = {} if visits is None else visits
+    if _ON_GPU in visits:
+        value = getattr(value, "of_gpu", None) or value
     function = _text_of(value)
     if isinstance(function, types.FunctionType):  # plain, or the text of a compiled one
         instead = _of_extensions([id(value)], visits)
@@ -160,7 +163,7 @@ def _of_function(function: Any, visits: dict[Any, int]) -> tuple[Any, ...]:
         return "visited", visits[id(function)]
     visits[id(function)] = len(visits)
     code, names = _of_code(function.__code__)
-    scope, read = function.__globals__, _globals_read(function.__code__)
+    scope, read = function.__globals__, globals_read(function.__code__)
     scopes = [(name, scope if name in scope else _BUILTINS) for name in read]
     # Evener's own functions mean the same whatever others tell Numba: its own answers come first.
     is_ours = _library(function) == "evener"
@@ -188,12 +191,12 @@ def _of_code(code: types.CodeType) -> tuple[str, tuple[str, ...]]:
 
 
 @functools.lru_cache(maxsize=4096)
-def _globals_read(code: types.CodeType) -> tuple[str, ...]:
+def globals_read(code: types.CodeType) -> tuple[str, ...]:
     """The names of globals alone: a field may have the name of one that is not read."""
     found = {one.argval for one in dis.get_instructions(code) if one.opname in _GLOBAL}
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            found.update(_globals_read(constant))
+            found.update(globals_read(constant))
     return tuple(sorted(found))
 
 

@@ -5,31 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from evener.device import compiled
-from evener.device.sync import STOP, barrier, cycles, show
+from evener.device.sync import barrier, cycles
 from evener.engine.codegen import plan
 from evener.engine.codegen.printer import MODES, SIDES, Kernel, Printer
 from evener.engine.job import Job
-from evener.operators.cpu import (
-    advance,
-    buckets,
-    edge_frontier,
-    frontier,
-    gather,
-    nearest,
-    record,
-    vertices,
-)
-from evener.operators.shared import frontier as shared
+from evener.operators.cpu import advance, edge_frontier, frontier, gather, nearest, vertices
 from evener.programs import kinds
 
 SIGNATURE = (
     "thread", "threads", "sync", "graph", "fields", "params", "fronts", "marks", "buffers",
     "partials", "totals", "copies", "sums", "ordered", "record", "edge_rooms", "waiting", "trace",
 )  # fmt: skip
-EDGE_OPERATORS = (
-    "EdgeFrontier", "advance_edges", "filter_edges", "compute_edges", "targets",
-)  # fmt: skip
-RECORD_OPERATORS = ("Record", "remember", "remember_edges", "recall", "recall_edges")
 
 
 @compiled(allocates=False)
@@ -55,18 +41,15 @@ class ThreadsPrinter(Printer):
         super().__init__(job, kernel_plan, state)
         self.first_sum = 0  # of those that gathers make on the way
         self.names.update({
-            "barrier": barrier, "STOP": STOP, "cycles": cycles, "show": show, "note": note,
-            "always": shared.always, "Frontier": shared.Frontier,
-            "Team": frontier.Team, "Adjacency": frontier.Adjacency, "empty": frontier.empty,
+            "barrier": barrier, "cycles": cycles, "note": note,
+            "Team": frontier.Team, "empty": frontier.empty,
             "advance": advance.advance, "fill_all": advance.fill_all,
             "next_stamp": advance.next_stamp, "Pool": nearest.Pool,
-            "filter_": vertices.filter, "compute": vertices.compute, "reduce": vertices.reduce,
-            "edges": vertices.edges,
+            "reduce": vertices.reduce, "edges": vertices.edges,
             "gather": gather.gather, "gather_at_once": gather.gather_at_once,
             "gather_all": gather.gather_all, "sum_up": gather.sum_up, "settle": gather.settle,
-            **{name: getattr(edge_frontier, name) for name in EDGE_OPERATORS},
-            **{name: getattr(record, name) for name in RECORD_OPERATORS},
-            "join": buckets.join, "pick": buckets.pick, "hand_on": buckets.hand_on,
+            "EdgeFrontier": edge_frontier.EdgeFrontier,
+            "advance_edges": edge_frontier.advance_edges,
         })  # fmt: skip
 
     def print(self) -> Kernel:

@@ -16,13 +16,14 @@ from evener.engine.codegen import plan
 from evener.engine.codegen.merges import Texts, made
 from evener.engine.codegen.printer import MODES, Printer
 from evener.engine.codegen.rewrite import globalized
-from evener.operators.shared import hub, world
+from evener.operators import spmd
+from evener.operators.shared import exchange, handshake, hub, world
 
 PLACE = (
     "part", "parts", "threads", "first", "num_vertices", "num_arcs", "policy", "machine",
     "machines", "total", "patience",
 )  # fmt: skip
-# Arrays of `evener.operators.shared.hub.Hub`, and what a device has of its own for it.
+# Arrays of `evener.operators.shared.hub.Hub`.
 HUB = (
     "machine_of", "ghosts", "shaken", "sizes", "flags", "words", "far_sizes", "box", "marks", "bits"
 )  # fmt: skip
@@ -31,12 +32,15 @@ EXTRA = (
     "far_agreed",
 )  # fmt: skip
 
-_WORLD = ("agree", "sum_of", "why_stop")
+_WORLD = (
+    "agree", "sum_of", "why_stop", "census", "census_of_arcs", "ask_stop", "least", "note_links",
+)  # fmt: skip
+_EXCHANGE = ("broadcast", "collect")
+_TALK = ("tell", "listen", "forget")
 _CARRY = (
     "carry_owned", "clear_far", "carry_members", "carry_ghosts", "carry_box", "carry_copies",
     "pack_box", "unpack_box",
 )  # fmt: skip
-TALK = ("tell", "listen", "forget")  # operators of a device's module `machines`
 
 
 class ExchangePrinter(Printer):
@@ -47,6 +51,12 @@ class ExchangePrinter(Printer):
         self.names["Hub"] = hub.Hub
         self.names.update({name: getattr(hub, name) for name in _CARRY})
         self.names.update({name: getattr(world, name) for name in _WORLD})
+        self.names.update({name: getattr(exchange, name) for name in _EXCHANGE})
+        self.names.update({name: getattr(handshake, name) for name in _TALK})
+        self.names.update(
+            World=world.World, meet=spmd.meet, box_size=spmd.box_size,
+            hub_shake=handshake.shake_hands if self.plan.hub else handshake.stay_here,
+        )  # fmt: skip
         self.names["APART"] = hub.APART
         self.dtypes = {name: array.dtype for name, array in self.job.fields.items()}
         self.functions: dict[str, str] = {}  # names by text
@@ -63,8 +73,7 @@ class ExchangePrinter(Printer):
         array = {name: f"hub[{i}]" for i, name in enumerate(HUB)}
         given = [
             place["machine"], place["machines"], array["machine_of"], array["ghosts"],
-            place["total"], place["patience"], *(array[name] for name in HUB[2:]), "hub_share",
-            "hub_shake", "hub_count", "hub_boxed", "hub_set_boxed",
+            place["total"], place["patience"], *(array[name] for name in HUB[2:]), "hub_shake",
         ]  # fmt: skip
         return f"Hub({', '.join(given)})"
 
@@ -340,7 +349,7 @@ class ExchangePrinter(Printer):
             self.put("members, calls, pulled, clock = 0, 0, False, cycles()")
             self.talk(
                 f"pack_box(team, world, {pack}, {given}, stamp, half)",
-                "boxed = hub_boxed(world, world.part, stamp)",
+                "boxed = box_size(world, world.part, stamp)",
                 "late = tell(team, world, turn, current.info[0], boxed)",
             )
             self.put("arrived, told = not late, stamp")

@@ -14,17 +14,12 @@ from typing import Any
 
 from evener.device import warp
 from evener.device.states import Identity
-from evener.device.sync import STOP, show
 from evener.engine.codegen import plan
 from evener.engine.codegen.passes import Shape, plan_of
-from evener.engine.codegen.print_cpu import EDGE_OPERATORS
 from evener.engine.codegen.printer import MODES, SIDES, Kernel, Printer
 from evener.engine.job import Job
-from evener.operators.cpu.frontier import Adjacency
-from evener.operators.cpu.record import Record
 from evener.operators.gpu import (
     advance,
-    buckets,
     edge_frontier,
     frontier,
     gather,
@@ -35,7 +30,6 @@ from evener.operators.gpu import (
 from evener.operators.gpu.frontier import INFO_WORDS, TURNS
 from evener.operators.gpu.schedules import SCHEDULES
 from evener.operators.gpu.schedules.dynamic import totals_by_functor
-from evener.operators.shared import frontier as shared
 from evener.programs import kinds
 
 # What ``auto`` takes where no list can be long, since of each only so many neighbours are visited:
@@ -81,21 +75,18 @@ class GridPrinter(Printer):
         slices = SCHEDULES[FOR_SLICES if schedule == "auto" else schedule]
         by_functor = totals_by_functor if schedule == "auto" else chosen.totals_of
         self.names.update(
-            cycles=warp.cycles, barrier=warp.barrier, STOP=STOP, show=show, always=shared.always,
-            Frontier=shared.Frontier, Adjacency=Adjacency,
+            cycles=warp.cycles, barrier=warp.barrier,
             new_team=frontier.new_team, begin=frontier.begin, fresh=frontier.fresh,
             is_stopped=frontier.is_stopped, visit=chosen.visit, totals_of=chosen.totals_of,
             visit_slices=slices.visit, totals_by_functor=by_functor,
             advance=advance.advance, nearest=nearest.nearest, gather=gather.gather,
-            filter_=vertices.filter, compute=vertices.compute, reduce=vertices.reduce,
-            edges=vertices.edges, reduce_block=vertices.reduce_block,
-            reduce_blocks=vertices.reduce_blocks, settle=record.settle, Record=Record,
+            reduce=vertices.reduce, edges=vertices.edges, reduce_block=vertices.reduce_block,
+            reduce_blocks=vertices.reduce_blocks, settle=record.settle,
             tell_whole=record.tell_whole, note=record.note, end=record.end,
-            prepare_replay=record.prepare_replay, remember=record.remember, recall=record.recall,
-            remember_edges=record.remember_edges, recall_edges=record.recall_edges,
-            save_sum=record.save_sum, begin_again=record.begin_again,
-            **{name: getattr(buckets, name) for name in ("join", "pick", "hand_on")},
-            **{name: getattr(edge_frontier, name) for name in (*EDGE_OPERATORS, "fresh_edges")},
+            prepare_replay=record.prepare_replay, remember=record.remember,
+            remember_edges=record.remember_edges, save_sum=record.save_sum,
+            begin_again=record.begin_again, EdgeFrontier=edge_frontier.EdgeFrontier,
+            advance_edges=edge_frontier.advance_edges, fresh_edges=edge_frontier.fresh_edges,
         )  # fmt: skip
         if relabels:
             self.put("ids = graph[7]")
@@ -323,7 +314,7 @@ class GridPrinter(Printer):
 
     def pick(self, mine: str, near: str, given: str) -> None:
         """Take the nearest bucket."""
-        self.put(f"pick(team, {mine}, {given})")
+        self.put(f"pick(team, {mine}, {given}, works)")
 
     def ask_picked(self) -> None:
         """Take the next bucket where all of this one were settled before."""

@@ -13,18 +13,18 @@ from evener.engine.codegen import plan
 from evener.engine.codegen.merges import Texts
 from evener.engine.codegen.passes import Shape, plan_of
 from evener.engine.codegen.print_cpu import PROLOGUE, SIGNATURE, ThreadsPrinter
-from evener.engine.codegen.print_exchange import EXTRA, PLACE, TALK, ExchangePrinter
+from evener.engine.codegen.print_exchange import EXTRA, PLACE, ExchangePrinter
 from evener.engine.codegen.printer import Kernel
 from evener.engine.codegen.rewrite import globalized, without_atomics
 from evener.engine.job import Job
-from evener.operators.cpu import advance_apart, buckets, exchange, machines, nearest_apart
+from evener.operators.cpu import advance_apart, exchange, nearest_apart
+from evener.operators.shared import buckets, direction, edge_frontier
 
 _EXCHANGE = (
-    "World", "meet", "census", "census_of_arcs", "ask_stop", "least", "broadcast", "mark_members",
-    "spread", "collect", "deliver", "unite", "watch_shared", "remember_apart",
-    "remember_edges_apart", "note_links",
+    "mark_members", "spread", "deliver", "unite", "watch_shared", "remember_apart",
+    "remember_edges_apart",
 )  # fmt: skip
-_ADVANCE = ("arcs_of", "goes_pull_apart", "push_apart", "pull_apart", "targets_apart", "push_more")
+_ADVANCE = ("push_apart", "pull_apart", "push_more")
 
 LINKS = (
     "place", "sync", "words", "bases", "owned", "ghosts", "home", "marks", "box", "boxed", "bits",
@@ -33,7 +33,7 @@ LINKS = (
 
 
 def lower_parts(
-    job: Job, direction: str, state: Any, measure: Any, hub: bool = False, single: bool = False,
+    job: Job, way: str, state: Any, measure: Any, hub: bool = False, single: bool = False,
     known: plan.KernelPlan | None = None,
 ) -> Kernel:  # fmt: skip
     """The kernel of parts; DeviceError for what only the interpreter runs.
@@ -42,7 +42,7 @@ def lower_parts(
     there are parts on other machines too, whose plan is ``known``. ``single`` parts have one thread
     each, which needs no atomics.
     """
-    made = known or plan_of(job, direction, Shape(over_parts=True, hub=hub))
+    made = known or plan_of(job, way, Shape(over_parts=True, hub=hub))
     return PartsPrinter(job, made, state, measure, single).print()
 
 
@@ -61,11 +61,9 @@ class PartsPrinter(ExchangePrinter, ThreadsPrinter):
         self.names.update({name: getattr(exchange, name) for name in _EXCHANGE})
         self.names.update({name: getattr(advance_apart, name) for name in _ADVANCE})
         self.names.update(
-            hub_shake=machines.shake_hands if self.plan.hub else machines.stay_here,
-            hub_share=machines.numbers_of, hub_count=machines.count, hub_boxed=machines.box_size,
-            hub_set_boxed=machines.set_box_size,
+            arcs_of=direction.arcs_of, goes_pull_apart=direction.goes_pull_apart,
+            targets_apart=edge_frontier.targets,
         )  # fmt: skip
-        self.names.update({name: getattr(machines, name) for name in TALK})
         self.names["nearest_apart"] = nearest_apart.nearest_apart
         self.names.update(nearest_waiting=buckets.nearest_waiting, take=buckets.take)
 

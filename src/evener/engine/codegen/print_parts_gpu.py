@@ -4,36 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from evener.device import warp
 from evener.engine.codegen import plan
 from evener.engine.codegen.merges import Texts
 from evener.engine.codegen.passes import Shape, plan_of
-from evener.engine.codegen.print_exchange import EXTRA, PLACE, TALK, ExchangePrinter
+from evener.engine.codegen.print_exchange import EXTRA, PLACE, ExchangePrinter
 from evener.engine.codegen.print_gpu import MORE_ROOM, POOLS, PROLOGUE, SIGNATURE, GridPrinter
 from evener.engine.codegen.printer import Kernel
 from evener.engine.job import Job
 from evener.operators.gpu import advance_apart as apart
-from evener.operators.gpu import (
-    buckets,
-    exchange,
-    frontier,
-    hub,
-    machines,
-    nearest_apart,
-    world,
-)
+from evener.operators.gpu import exchange, frontier, hub, nearest_apart
+from evener.operators.shared import buckets, direction
 from evener.operators.shared.world import FULL
 
-_WORLD = (
-    "World", "share_of", "meet", "census", "census_of_arcs", "ask_stop", "least", "note_links",
-)  # fmt: skip
 _EXCHANGE = (
-    "broadcast", "mark_members", "spread", "collect", "deliver", "unite", "next_stamp",
-    "remember_apart", "remember_edges_apart",
+    "mark_members", "spread", "deliver", "unite", "next_stamp", "remember_apart",
+    "remember_edges_apart",
 )  # fmt: skip
-_ADVANCE = ("arcs_of", "goes_pull_apart", "push_apart", "pull_apart", "targets_apart")
+_ADVANCE = ("push_apart", "pull_apart", "targets_apart")
 
-BLOCKS = len(PLACE)  # of all parts together: one more word of a part's place
 LINKS = (
     "place", "sync", "words", "bases", "owned", "ghosts", "home", "marks", "box", "boxed", "bits",
     "words_from", "counts", "tally", "traffic", "present", "rows",
@@ -41,13 +29,13 @@ LINKS = (
 
 
 def lower_grid_parts(
-    job: Job, direction: str, state: Any, schedule: str, measure: Any, hub: bool = False
+    job: Job, way: str, state: Any, schedule: str, measure: Any, hub: bool = False
 ) -> Kernel:
     """The kernel of a part; DeviceError for what does not run on parts of a GPU.
 
     With a ``hub`` there are parts on other machines too.
     """
-    made = plan_of(job, direction, Shape(on_grid=True, over_parts=True, hub=hub))
+    made = plan_of(job, way, Shape(on_grid=True, over_parts=True, hub=hub))
     return GridPartsPrinter(job, made, state, schedule, measure).print()
 
 
@@ -62,24 +50,19 @@ class GridPartsPrinter(ExchangePrinter, GridPrinter):
         super().__init__(job, kernel_plan, state, schedule, relabels=True)
         self.prepare_exchanges(measure)
         self.names.update(
-            hub_shake=machines.shake_hands if self.plan.hub else machines.stay_here,
-            hub_share=machines.numbers_of, hub_count=world.count,
-            hub_boxed=machines.box_size, hub_set_boxed=machines.set_box_size,
             carry_members=hub.carry_members, empty_now=frontier.empty_now, FULL=FULL,
-            nearest_apart=nearest_apart.nearest_apart, block=warp.block,
-            nearest_waiting=buckets.nearest_waiting, take_bucket=buckets.take_bucket,
+            nearest_apart=nearest_apart.nearest_apart, nearest_waiting=buckets.nearest_waiting,
+            take=buckets.take, arcs_of=direction.arcs_of,
+            goes_pull_apart=direction.goes_pull_apart,
         )  # fmt: skip
-        self.names.update({name: getattr(world, name) for name in _WORLD})
         self.names.update({name: getattr(exchange, name) for name in _EXCHANGE})
         self.names.update({name: getattr(apart, name) for name in _ADVANCE})
-        self.names.update({name: getattr(machines, name) for name in TALK})
 
     def prologue(self) -> tuple[str, ...]:
         """What the names in a kernel stand for."""
         place = {name: f"links[0][{i}]" for i, name in enumerate(PLACE)}
         link = {name: f"links[{i}]" for i, name in enumerate(LINKS)}
         world = [place["part"], place["parts"], place["threads"], place["first"]]
-        world += [f"share_of({place['first']}, block(), links[0][{BLOCKS}])"]
         world += [link[name] for name in LINKS[1:-2]]
         return (
             *PROLOGUE,
@@ -178,9 +161,9 @@ class GridPartsPrinter(ExchangePrinter, GridPrinter):
 
     def pick(self, mine: str, near: str, given: str) -> None:
         """Take the nearest bucket of all parts."""
-        self.put(f"bucket = nearest_waiting(team, {mine}, {near})")
+        self.put(f"bucket = nearest_waiting(team, {mine}, {near}, works)")
         self.talk("bucket = least(team, world, turn, bucket)", "turn = 1 - turn")
-        self.put(f"take_bucket(team, {mine}, {given}, bucket)")
+        self.put(f"take(team, {mine}, {given}, bucket)")
 
     def ask_picked(self) -> None:
         """Take the next bucket where all parts have settled theirs before."""

@@ -21,12 +21,14 @@ import numpy as np
 
 from evener.device import compiled
 from evener.device.callbacks import needs_python
+from evener.device.sync import STOP, show
 from evener.engine.codegen import fusion, plan
 from evener.engine.codegen.functors import place_of
 from evener.engine.codegen.passes import NotLoweredError
 from evener.engine.codegen.rewrite import without_atomics
 from evener.engine.job import Job, field_dtype
-from evener.operators.cpu.vertices import COMBINATIONS
+from evener.operators.cpu.frontier import Adjacency
+from evener.operators.shared import buckets, edge_frontier, record, vertices
 from evener.operators.shared import frontier as shared
 from evener.programs import kinds
 from evener.programs.fields import Param, neutral
@@ -63,7 +65,16 @@ class Printer(ABC):
         self.current, self.next = "current", "following"
         self.in_replay = self.in_place = False
         self.helpers: dict[str, str] = {}
-        self.names: dict[str, Any] = {"np": np, "State": state}
+        self.names: dict[str, Any] = {
+            "np": np, "State": state, "STOP": STOP, "show": show, "always": shared.always,
+            "Frontier": shared.Frontier, "Adjacency": Adjacency,
+            "filter_": vertices.filter, "compute": vertices.compute,
+            "filter_edges": edge_frontier.filter_edges,
+            "compute_edges": edge_frontier.compute_edges, "targets": edge_frontier.targets,
+            "Record": record.Record, "remember": record.remember, "recall": record.recall,
+            "remember_edges": record.remember_edges, "recall_edges": record.recall_edges,
+            "join": buckets.join, "pick": buckets.pick, "hand_on": buckets.hand_on,
+        }  # fmt: skip
         for name, functor in self.d.functors.items():
             needs = needs_python(functor.function)
             if needs is not None:
@@ -73,7 +84,7 @@ class Printer(ABC):
                 )
             self.names[f"f_{name}"] = compiled(functor.function, allocates=False)
             self.names[f"alone_{name}"] = self.alone(name)
-        self.names.update({f"combine_{name}": made for name, made in COMBINATIONS.items()})
+        self.names.update({f"combine_{name}": f for name, f in vertices.COMBINATIONS.items()})
         for name, scalar in self.d.scalars.items():
             dtype = field_dtype(scalar.dtype, job.graph)
             self.names[f"neutral_{name}"] = dtype.type(neutral(scalar.merge, dtype))

@@ -13,7 +13,6 @@ from evener.engine.records import out_of_room
 from evener.errors import MemoryBudgetError
 from evener.operators.cpu import nearest
 from evener.operators.cpu.frontier import BUFFER, INFO_WORDS, NUMBER
-from evener.operators.shared.buckets import NOT_WAITING
 from evener.programs.stages import Advance, Backwards, Repeat, walk
 
 if TYPE_CHECKING:
@@ -154,11 +153,11 @@ def _info(number: int) -> np.ndarray:
 
 
 def waiting_rooms(n: int, ids: np.dtype, threads: int, orders: int) -> tuple:
-    """For each loop in the order of buckets: two queues, the bucket of each vertex, a scratch."""
+    """For each loop in the order of buckets: two queues, how near each vertex is, a scratch."""
 
     made = tuple(
         (
-            room(n, ids), _info(1), room(n, ids), _info(2), np.full(n, NOT_WAITING, np.int64),
+            room(n, ids), _info(1), room(n, ids), _info(2), np.zeros(n, np.int64),
             np.zeros(8 * threads, np.int64),
         )
         for _ in range(orders)

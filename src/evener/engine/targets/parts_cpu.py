@@ -53,13 +53,14 @@ from evener.engine.records import RecordIsFull
 from evener.engine.request import Request
 from evener.engine.results.trace import MOST_ROWS, row_of_parts
 from evener.errors import DeviceError
-from evener.operators.cpu import exchange, machines
 from evener.operators.cpu.frontier import BUFFER, EDGES, FORM, INFO_WORDS, SIZE
 from evener.operators.cpu.gather import num_chunks
 from evener.operators.cpu.vertices import partial_words
+from evener.operators.shared import handshake
 from evener.operators.shared.frontier import ALL
 from evener.operators.shared.hub import APART
 from evener.operators.shared.policies import Policy
+from evener.operators.shared.world import FULL
 from evener.programs.fields import neutral
 from evener.programs.stages import Backwards, Edges, Gather, walk
 
@@ -331,7 +332,7 @@ class _Run:
             np.zeros((k, INFO_WORDS), np.int64),
             self._again("bits", 0, lambda: np.zeros(self.words_from[-1], np.uint64)),
             self.words_from, np.zeros(k * k, np.int64), np.zeros((total, max(k, 8)), np.int64),
-            self.traffic,
+            self.traffic.ravel(),
         )  # fmt: skip
 
     # ---- what one part has ----------------------------------------------------------------
@@ -363,7 +364,7 @@ class _Run:
             [p, len(self.threads), sum(self.threads), sum(self.threads[:p]),
              job.graph.num_vertices, job.graph.num_edges, self.policy.number,
              self.hub.machine_of[p], self.hub.machines, len(self.parts.home),
-             self.hub.patience(machines.PATIENCE)], np.int64,
+             self.hub.patience(handshake.CPU_PATIENCE)], np.int64,
         )  # fmt: skip
         trace = self._again("trace", p, lambda: np.zeros((MOST_ROWS + 1, 5 + threads), np.int64))
         told = self._again("told", p, lambda: np.zeros((MOST_ROWS + 1, 4), np.int64))
@@ -449,7 +450,7 @@ class _Run:
         for p, codes in zip(self.local, returned, strict=True):
             if min(codes) < 0:
                 raise DeviceError(f"partition {p} on cpu:{self.threads[p]} failed, so the run did.")
-        if any(code == exchange.FULL for codes in returned for code in codes):
+        if any(code == FULL for codes in returned for code in codes):
             raise RecordIsFull
 
     def collect(self, seconds: float) -> None:

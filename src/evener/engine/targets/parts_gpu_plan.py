@@ -22,7 +22,6 @@ from evener.engine.partition.divide import Parts
 from evener.engine.results.trace import MOST_ROWS
 from evener.engine.targets import gpu
 from evener.engine.targets.grid import Lowered, lowered_once
-from evener.operators.gpu import machines
 from evener.operators.gpu.frontier import (
     EDGES,
     FORM,
@@ -37,6 +36,7 @@ from evener.operators.gpu.record import TRACE_WORDS
 from evener.operators.gpu.schedules import merge_path
 from evener.operators.gpu.schedules.common import PIECE, PIECE_WORDS, room_for_pieces
 from evener.operators.gpu.world import BOXED, ROW
+from evener.operators.shared import handshake
 from evener.operators.shared.frontier import ALL
 from evener.operators.shared.hub import APART
 from evener.operators.shared.policies import Policy
@@ -229,10 +229,10 @@ def places_of(
     found = {}
     for p, count in blocks.items():
         place = np.zeros(PLACE_WORDS, np.int64)
-        place[:12] = [
+        place[:11] = [
             p, k, total * width, before * width, graph.num_vertices, graph.num_edges,
             policy.number, hub.machine_of[p], hub.machines, ghosts,
-            hub.patience(machines.PATIENCE), total,
+            hub.patience(handshake.GPU_PATIENCE),
         ]  # fmt: skip
         found[p] = place
         before += count

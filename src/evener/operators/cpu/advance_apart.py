@@ -6,40 +6,12 @@ import numpy as np
 
 from evener.device import compiled
 from evener.device.sync import barrier, claim
-from evener.operators.cpu.advance import count_arcs, is_new, pull, stretch_of_arcs
-from evener.operators.cpu.frontier import (
-    EDGES,
-    FORM,
-    SIZE,
-    append,
-    empty,
-    flush,
-    grain,
-    look_ahead,
-    member,
-    to_queue,
-)
-from evener.operators.shared.frontier import AUTO, BITS, PULL, QUEUE, TO_PULL, TO_PUSH, Frontier
+from evener.operators.cpu.advance import look_ahead, pull, stretch_of_arcs
+from evener.operators.cpu.frontier import append, empty, flush, grain, to_queue
+from evener.operators.shared.frontier import SIZE, Frontier, is_new
+from evener.operators.spmd import member
 
 _U1 = np.uint64(1)
-
-
-@compiled(allocates=False)
-def arcs_of(team, out, current, mode):
-    """The arcs that leave this part's frontier, if it matters."""
-    if mode == AUTO and current.info[FORM] == QUEUE:
-        count_arcs(team, out, current, len(out.indptr) - 1)
-    return current.info[EDGES]
-
-
-@compiled(allocates=False)
-def goes_pull_apart(current, mode, size, arcs, left, before, num_vertices):
-    """As `evener.operators.cpu.advance.goes_pull` with the sizes of all parts together."""
-    if mode != AUTO:
-        return mode == PULL
-    if current.info[FORM] == BITS:
-        return size >= before or size > num_vertices // TO_PUSH
-    return arcs > left // TO_PULL
 
 
 @compiled(allocates=False)
@@ -66,7 +38,7 @@ def push_more(
     to_queue(team, current)
     owned = len(out.indptr) - 1
     size = current.info[SIZE]
-    held, waiting = 0, 0
+    held, waiting = np.int64(0), np.int64(0)
     calls = np.int64(0)
     teams = (team, ghost_team)
     exact = team.threads > 1  # one alone cannot be overtaken
@@ -94,8 +66,8 @@ def push_more(
                     owned, held, waiting,
                 )  # fmt: skip
             first = claim(team.sync, amount)
-    flush(team, held, following)
-    flush(ghost_team, waiting, box)
+    flush(team, held, 0, following)
+    flush(ghost_team, waiting, 0, box)
     barrier(team.sync, team.threads)
     return calls
 
@@ -110,9 +82,9 @@ def _push_list(
         v = out.indices[e]
         if where(v, s) and f(u, v, e, s) and is_new(marks, v, stamp, exact):
             if v < owned:
-                held = append(teams[0], held, following, v)
+                held = append(teams[0], held, 0, following, True, v)
             elif boxes:
-                waiting = append(teams[1], waiting, box, v)
+                waiting = append(teams[1], waiting, 0, box, True, v)
         e += _U1
     return held, waiting
 
@@ -125,22 +97,3 @@ def pull_apart(team, into, f, where, t, current, members, following):
     calls = pull(team, into, f, where, t, seen, following)
     barrier(team.sync, team.threads)
     return calls
-
-
-@compiled(allocates=False)
-def targets_apart(team, out, current, following, marks, stamp):
-    """The set of the edges' ``dst`` that this part owns; ghosts among them get the mark."""
-    barrier(team.sync, team.threads)
-    empty(team, following)
-    owned = len(out.indptr) - 1
-    size = current.info[SIZE]
-    held = 0
-    first = claim(team.sync, 256)
-    while first < size:
-        for i in range(first, min(first + 256, size)):
-            v = out.indices[current.edge[np.uint64(i)]]
-            if is_new(marks, v, stamp, True) and v < owned:
-                held = append(team, held, following, v)
-        first = claim(team.sync, 256)
-    flush(team, held, following)
-    barrier(team.sync, team.threads)

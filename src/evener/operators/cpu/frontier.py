@@ -12,15 +12,16 @@ from typing import NamedTuple
 import numpy as np
 
 from evener.device import atomic, compiled
-from evener.device.sync import barrier, claim, prefetch
-from evener.operators.shared.frontier import ALL, BITS, PULL, QUEUE
+from evener.device.sync import barrier, claim
+from evener.operators.shared.frontier import ALL, BITS, PULL, QUEUE, SIZE
 
-# Words of Frontier.info, a cache line apart. The number of a frontier never changes.
-SIZE, NUMBER, FORM, EDGES = 0, 1, 8, 16
+# More words of Frontier.info, a cache line apart. The number of a frontier never changes.
+NUMBER, FORM, EDGES = 1, 8, 16
 INFO_WORDS = 24
 
 
-BUFFER = 1024  # vertices a thread collects before it flushes
+BUFFER = 2048  # vertices a thread collects before it flushes, of two queues at the same time
+HALF = BUFFER // 2
 VERTICES = 64  # vertices a thread claims at a time, at most, where each has neighbours
 SHARES = 16  # a small frontier is cut into so many claims for each thread
 AHEAD = 8  # vertices of a queue between asking for a neighbour list and reading it
@@ -93,42 +94,35 @@ def stretch(team, size):
 
 
 @compiled(allocates=False)
-def flush(team, held, frontier):
-    """Move the buffer to the queue; the buffer then holds nothing."""
-    if held > 0:
-        at = np.uint64(atomic.add(frontier.info, SIZE, held))
-        for i in range(held):
-            frontier.queue[at + np.uint64(i)] = team.buffer[i]
-    return 0
+def stretch_of(thread, threads, first, last):
+    """The share of a thread, where each has as many numbers as any other."""
+    share = (last - first + threads - 1) // threads
+    begin = min(first + thread * share, last)
+    return begin, min(begin + share, last)
 
 
 @compiled(allocates=False)
-def append(team, held, frontier, v):
-    """Add a vertex to a queue by way of the buffer; returns how many wait there."""
-    team.buffer[held] = v
-    held += 1
-    if held == BUFFER:
-        held = flush(team, held, frontier)
+def append(team, held, region, frontier, joins, v):
+    """Add ``v`` to a queue, if it ``joins``, by way of half of the buffer: 0 or 1, the ``region``.
+
+    Returns how many wait there.
+    """
+    if joins:
+        team.buffer[region * HALF + held] = v
+        held += 1
+        if held == HALF:
+            flush(team, held, region, frontier)
+            held = np.int64(0)
     return held
 
 
 @compiled(allocates=False)
-def member(frontier, i):
-    """The i-th vertex of a frontier that is a queue or all vertices."""
-    if frontier.info[FORM] == ALL:
-        return frontier.queue.dtype.type(i)
-    return frontier.queue[np.uint64(i)]
-
-
-@compiled(allocates=False)
-def look_ahead(lists, frontier, i, size):
-    """Ask for the neighbour list of a vertex that comes soon, and for the place of a later one's.
-
-    The lists of a queue lie anywhere in memory; a lattice of 1500² takes 80 ms instead of 125.
-    """
-    if i + 2 * AHEAD < size:
-        prefetch(lists.indptr, member(frontier, i + 2 * AHEAD))
-        prefetch(lists.indices, lists.indptr[member(frontier, i + AHEAD)])
+def flush(team, held, region, frontier):
+    """Move that half of the buffer to the queue."""
+    if held > 0:
+        at = np.uint64(atomic.add(frontier.info, SIZE, held))
+        for i in range(held):
+            frontier.queue[at + np.uint64(i)] = team.buffer[region * HALF + i]
 
 
 @compiled(allocates=False)
@@ -151,7 +145,7 @@ def to_queue(team, frontier):
         frontier.info[SIZE] = 0
         frontier.info[FORM] = QUEUE
     barrier(team.sync, team.threads)
-    held = 0
+    held = np.int64(0)
     first = claim(team.sync, WORDS)
     while first < len(frontier.bits):
         for w in range(first, min(first + WORDS, len(frontier.bits))):
@@ -159,11 +153,11 @@ def to_queue(team, frontier):
             v = np.uint64(w * 64)
             while word != 0:
                 if word & _U1:
-                    held = append(team, held, frontier, v)
+                    held = append(team, held, 0, frontier, True, v)
                 word >>= _U1
                 v += _U1
         first = claim(team.sync, WORDS)
-    flush(team, held, frontier)
+    flush(team, held, 0, frontier)
     barrier(team.sync, team.threads)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from evener.device import atomic, compiled
 from evener.device.sync import barrier, claim
+from evener.operators.cpu.advance import look_ahead
 from evener.operators.cpu.frontier import (
     SIZE,
     WORDS,
@@ -23,10 +24,9 @@ from evener.operators.cpu.frontier import (
     empty,
     flush,
     grain,
-    look_ahead,
-    member,
     to_queue,
 )
+from evener.operators.spmd import member
 
 _U1 = np.uint64(1)
 
@@ -100,7 +100,7 @@ def gather(team, into, f, combine, apply, neutral, t, current, following, totals
             if apply(v, totals[v], t):
                 kept += 1
                 if keeps:
-                    held = append(team, held, following, v)
+                    held = append(team, held, 0, following, True, v)
         first = claim(team.sync, WORDS)
     _finish(team, held, kept, following, keeps)
     return calls
@@ -125,7 +125,7 @@ def gather_at_once(team, into, f, combine, apply, neutral, t, current, following
             if apply(v, fold(into, f, combine, neutral, t, v), t):
                 kept += 1
                 if keeps:
-                    held = append(team, held, following, v)
+                    held = append(team, held, 0, following, True, v)
         first = claim(team.sync, amount)
     _finish(team, held, kept, following, keeps)
     return calls
@@ -157,7 +157,7 @@ def gather_all(
             if has_total and apply(v, fold(into, f, combine, neutral, t, v), u):
                 kept += 1
                 if keeps:
-                    held = append(team, held, following, v)
+                    held = append(team, held, 0, following, True, v)
             own = reduce(v, u, own)
         store(partials, first // chunk, own)
         first = claim(team.sync, chunk)
@@ -167,7 +167,7 @@ def gather_all(
 
 @compiled(allocates=False)
 def _finish(team, held, kept, following, keeps):
-    flush(team, held, following)
+    flush(team, held, 0, following)
     if not keeps:
         atomic.add(following.info, SIZE, kept)
     barrier(team.sync, team.threads)

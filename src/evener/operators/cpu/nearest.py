@@ -18,7 +18,8 @@ import numpy as np
 
 from evener.device import atomic, compiled
 from evener.device.sync import barrier, claim, prefetch
-from evener.operators.cpu.frontier import AHEAD, SIZE, grain, member, to_queue
+from evener.operators.cpu.frontier import AHEAD, SIZE, grain, to_queue
+from evener.operators.spmd import member
 
 CHUNK = 64  # vertices in one chunk of a bucket
 FUSED = 1000  # largest bucket that a thread works off by itself

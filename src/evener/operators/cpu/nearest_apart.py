@@ -10,8 +10,8 @@ import numpy as np
 
 from evener.device import atomic, compiled
 from evener.device.sync import CANCEL, STOP, barrier, claim, cycles
-from evener.operators.cpu.advance import is_new, next_stamp
-from evener.operators.cpu.exchange import account, boxed_ghost, least, meet, stretch_of
+from evener.operators.cpu.advance import next_stamp
+from evener.operators.cpu.exchange import boxed_ghost
 from evener.operators.cpu.frontier import (
     FORM,
     SIZE,
@@ -19,7 +19,6 @@ from evener.operators.cpu.frontier import (
     empty,
     flush,
     grain,
-    member,
     to_queue,
 )
 from evener.operators.cpu.nearest import (
@@ -36,7 +35,9 @@ from evener.operators.cpu.nearest import (
     put,
     release,
 )
-from evener.operators.shared.world import FULL
+from evener.operators.shared.frontier import is_new
+from evener.operators.shared.world import FULL, account, least
+from evener.operators.spmd import add_up, meet, member, share
 
 _U0, _U1, _CHUNK = np.uint64(0), np.uint64(1), np.uint64(CHUNK)
 
@@ -62,7 +63,7 @@ def _advance(
             if v < owned:
                 put(pool, bucket_of(field[v], inverse), v)
             elif is_new(marks, v, stamp, ghost_team.threads > 1):
-                waiting = append(ghost_team, waiting, box, v)
+                waiting = append(ghost_team, waiting, 0, box, True, v)
         e += _U1
     return waiting, calls
 
@@ -74,7 +75,7 @@ def _receive(team, world, merge, values, field, inverse, pool):
     for q in range(world.parts):
         if q != me:
             slots = world.bases[q] + world.owned[q] - world.ghosts[q, 0]
-            first, last = stretch_of(team.thread, team.threads, 0, world.boxed[q, SIZE])
+            first, last, _ = share(team, 0, world.boxed[q, SIZE])
             if not has_room(pool, np.uint64(last - first)):
                 world.sync[CANCEL] = FULL
                 last = first
@@ -87,8 +88,7 @@ def _receive(team, world, merge, values, field, inverse, pool):
                     if merge(values, home, np.uint64(slots + g)):
                         v = home - np.uint64(world.bases[me])
                         put(pool, bucket_of(field[v], inverse), v)
-            if changed > 0:
-                atomic.add(world.counts, me * world.parts + q, changed)
+            add_up(team, world.counts, me * world.parts + q, changed)
             if world.parts > 2:
                 barrier(team.sync, team.threads)
 
@@ -153,7 +153,7 @@ def nearest_apart(
         stamp = next_stamp(team, marks, stamp)
         empty(team, box)
         size = min(shared[TAIL + side], len(queue))
-        waiting = 0
+        waiting = np.int64(0)
         amount = grain(team, size)
         first = claim(team.sync, amount)
         while first < size:
@@ -180,7 +180,7 @@ def nearest_apart(
                     calls += made
                     at += _U1
                 chunk = release(pool, chunk)
-        flush(ghost_team, waiting, box)
+        flush(ghost_team, waiting, 0, box)
         began = cycles()
         barrier(team.sync, team.threads)
         meet(world)

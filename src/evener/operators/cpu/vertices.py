@@ -1,4 +1,4 @@
-"""Stages over the vertices of a frontier: filter, compute, reduce; and over all edges."""
+"""Stages that a CPU does in its own way: reduce over a frontier, and visit all edges."""
 
 from __future__ import annotations
 
@@ -6,55 +6,13 @@ import numpy as np
 
 from evener.device import compiled
 from evener.device.sync import barrier, claim, prefetch
-from evener.operators.cpu.frontier import (
-    AHEAD,
-    FAR,
-    SIZE,
-    STRETCH,
-    append,
-    empty,
-    flush,
-    member,
-    stretch,
-    to_queue,
-)
+from evener.operators.cpu.frontier import AHEAD, FAR, STRETCH, stretch, to_queue
+from evener.operators.shared.frontier import SIZE
+from evener.operators.spmd import member
 
 RUNS = 256  # of vertices, that are reduced one by one
 
 _U1 = np.uint64(1)
-
-
-@compiled(allocates=False)
-def filter(team, f, s, current, following):
-    """Keep the vertices for which the functor holds."""
-    to_queue(team, current)
-    empty(team, following)
-    size = current.info[SIZE]
-    held = 0
-    amount = stretch(team, size)
-    first = claim(team.sync, amount)
-    while first < size:
-        for i in range(first, min(first + amount, size)):
-            v = member(current, i)
-            if f(v, s):
-                held = append(team, held, following, v)
-        first = claim(team.sync, amount)
-    flush(team, held, following)
-    barrier(team.sync, team.threads)
-
-
-@compiled(allocates=False)
-def compute(team, f, s, current):
-    """Call the functor at each vertex."""
-    to_queue(team, current)
-    size = current.info[SIZE]
-    amount = stretch(team, size)
-    first = claim(team.sync, amount)
-    while first < size:
-        for i in range(first, min(first + amount, size)):
-            f(member(current, i), s)
-        first = claim(team.sync, amount)
-    barrier(team.sync, team.threads)
 
 
 @compiled(allocates=False)
@@ -121,32 +79,3 @@ def edges(team, out, f, where, s, first_neighbour, last_neighbour, partial):
         changed = changed or partial[8 * thread] != 0
     barrier(team.sync, team.threads)
     return changed, calls
-
-
-@compiled(allocates=False, fastmath={"reassoc", "nsz"})
-def combine_sum(a, b):
-    """The combination "sum"."""
-    return a + b
-
-
-@compiled(allocates=False)
-def combine_min(a, b):
-    """The combination "min"."""
-    return min(a, b)
-
-
-@compiled(allocates=False)
-def combine_max(a, b):
-    """The combination "max"."""
-    return max(a, b)
-
-
-@compiled(allocates=False)
-def combine_any(a, b):
-    """The combination "any"."""
-    return a or b
-
-
-COMBINATIONS = {
-    "sum": combine_sum, "min": combine_min, "max": combine_max, "any": combine_any,
-}  # fmt: skip

@@ -2,8 +2,7 @@
 
 *Push* leaves the division of work to a schedule. *Pull* gives a warp 32 vertices, a word of the
 bits that it makes: each lane looks along the first few in-edges of its vertex; lists that then
-still have something to tell are visited by the whole warp. The rule of ``auto`` is that of
-`evener.operators.cpu.advance`.
+still have something to tell are visited by the whole warp.
 """
 
 from __future__ import annotations
@@ -20,13 +19,10 @@ from evener.device.warp import (
     lowest_bit,
     prefetch,
     shuffle,
-    shuffle_xor,
     sync_warp,
 )
 from evener.operators.gpu.frontier import (
-    EDGES,
     FORM,
-    SIZE,
     append,
     append_at,
     flush,
@@ -35,17 +31,8 @@ from evener.operators.gpu.frontier import (
     to_bits,
     to_queue,
 )
-from evener.operators.shared.frontier import (
-    ALL,
-    AUTO,
-    BITS,
-    PULL,
-    QUEUE,
-    SMALL,
-    TO_PULL,
-    TO_PUSH,
-    always,
-)
+from evener.operators.shared.direction import arcs_of, goes_pull
+from evener.operators.shared.frontier import ALL, BITS, SIZE, always
 
 FREE = 16  # vertices for each warp up to which a frontier is small
 HELD = 255  # of what a warp holds: how many wait in its buffer
@@ -125,10 +112,8 @@ def advance(
 ):  # fmt: skip
     """One stage, as `evener.operators.cpu.advance.advance`; ``stops``: there is a ``where``."""
     num_vertices = len(out.indptr) - 1
-    if mode == AUTO and current.info[FORM] == QUEUE:
-        count_arcs(team, out, current, num_vertices)
+    arcs = arcs_of(team, out, current, mode)
     pulls = goes_pull(current, mode, left, before, num_vertices)
-    arcs = current.info[EDGES]
     if pulls:
         to_bits(team, current)
         calls = pull(team, into, f, alone, where, stops, t, current, following)
@@ -144,43 +129,6 @@ def advance(
             team, out, current, always, 0, ALL_NEIGHBOURS, f, where, s, take, done, sink, pieces
         )
     return pulls, calls, arcs
-
-
-@compiled(allocates=False)
-def goes_pull(current, mode, left, before, num_vertices):
-    """Whether to pull: all threads find the same, as they read the same words."""
-    if mode != AUTO:
-        return mode == PULL
-    size = current.info[SIZE]
-    if current.info[FORM] == BITS:
-        return size >= before or size > num_vertices // TO_PUSH
-    return current.info[EDGES] > left // TO_PULL
-
-
-@compiled(allocates=False)
-def count_arcs(team, out, current, num_vertices):
-    """Count the arcs that leave a queue, unless it is small."""
-    size = current.info[SIZE]
-    if size < num_vertices // SMALL:
-        return
-    arcs = np.int64(0)
-    i = team.thread
-    while i < size:
-        u = np.uint64(current.queue[np.uint64(i)])
-        arcs += np.int64(out.indptr[u + _U1]) - np.int64(out.indptr[u])
-        i += team.threads
-    arcs = sum_of_warp(arcs)
-    if team.lane == 0 and arcs > 0:
-        atomic.add(current.info, EDGES, arcs)
-    barrier(team.sync)
-
-
-@compiled(allocates=False)
-def sum_of_warp(value):
-    """The sum over all lanes, for each of them."""
-    for power in range(5):
-        value += shuffle_xor(value, 1 << power)
-    return value
 
 
 @compiled(allocates=False)

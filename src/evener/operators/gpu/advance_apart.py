@@ -6,21 +6,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from evener.device import atomic, compiled
+from evener.device import compiled
 from evener.device.warp import barrier
-from evener.operators.gpu.advance import ALL_NEIGHBOURS, count_arcs, pull
+from evener.operators.gpu.advance import ALL_NEIGHBOURS, pull
 from evener.operators.gpu.exchange import put_away
-from evener.operators.gpu.frontier import EDGES, FORM, SIZE, append, flush, look_ahead, to_queue
-from evener.operators.shared.frontier import (
-    AUTO,
-    BITS,
-    PULL,
-    QUEUE,
-    TO_PULL,
-    TO_PUSH,
-    Frontier,
-    always,
-)
+from evener.operators.gpu.frontier import append, flush, look_ahead, to_queue
+from evener.operators.shared.edge_frontier import targets
+from evener.operators.shared.frontier import SIZE, Frontier, always, is_new
 
 
 class Sent(NamedTuple):
@@ -36,35 +28,9 @@ class Sent(NamedTuple):
 
 
 @compiled(allocates=False)
-def arcs_of(team, out, current, mode):
-    """The arcs that leave this part's frontier, if it matters."""
-    if mode == AUTO and current.info[FORM] == QUEUE:
-        count_arcs(team, out, current, len(out.indptr) - 1)
-    return current.info[EDGES]
-
-
-@compiled(allocates=False)
-def goes_pull_apart(current, mode, size, arcs, left, before, num_vertices):
-    """As `evener.operators.gpu.advance.goes_pull` with the sizes of all parts together."""
-    if mode != AUTO:
-        return mode == PULL
-    if current.info[FORM] == BITS:
-        return size >= before or size > num_vertices // TO_PUSH
-    return arcs > left // TO_PULL
-
-
-@compiled(allocates=False)
-def is_new(marks, v, stamp):
-    """Whether a vertex is emitted for the first time in a stage."""
-    mark = np.uint32(stamp)
-    at = np.uint64(v)
-    return marks[at] != mark and atomic.exchange(marks, at, mark) != mark
-
-
-@compiled(allocates=False)
 def take(team, sink, held, emits, u, v, e):
     """Owned vertices join the queue, ghosts the box; both get the mark of the stage."""
-    new = emits and is_new(sink.marks, v, sink.stamp)
+    new = emits and is_new(sink.marks, v, sink.stamp, True)
     owned = np.int64(v) < sink.owned
     if sink.boxes:
         put_away(team, sink.world, sink.stamp, new and not owned, v)
@@ -104,18 +70,5 @@ def pull_apart(team, into, f, alone, where, stops, t, current, members, followin
 
 @compiled(allocates=False)
 def targets_apart(team, world, out, current, following, marks, stamp):
-    """The set of the edges' ``dst`` that this part owns; ghosts among them get the mark."""
-    sink = Sent(following.queue, following.info, marks, stamp, len(out.indptr) - 1, world, False)
-    size = current.info[SIZE]
-    held = np.int64(0)
-    base = team.rank * 32
-    while base < size:
-        i = base + team.lane
-        u, v, e = out.indices.dtype.type(0), out.indices.dtype.type(0), np.uint64(0)
-        if i < size:
-            e = np.uint64(current.edge[np.uint64(i)])
-            v = out.indices[e]
-        held = take(team, sink, held, i < size, u, v, e)
-        base += team.threads
-    flush(team, held, 0, following.queue, following.info, SIZE)
-    barrier(team.sync)
+    """As `evener.operators.shared.edge_frontier.targets`."""
+    targets(team, out, current, following, marks, stamp)

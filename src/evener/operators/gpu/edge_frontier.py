@@ -1,8 +1,4 @@
-"""Frontiers of edges on a grid; see `evener.operators.cpu.edge_frontier`.
-
-Edges are appended by a warp at a time, without a buffer: a source and a place in the neighbour
-lists would need two.
-"""
+"""Frontiers of edges on a grid: how one is made from vertices, by a schedule."""
 
 from __future__ import annotations
 
@@ -10,19 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evener.device import atomic, compiled
-from evener.device.warp import ballot, barrier, count_bits, shuffle
-from evener.operators.gpu.advance import ALL_NEIGHBOURS, NEVER, Emitted, take
-from evener.operators.gpu.frontier import (
-    INFO_WORDS,
-    SIZE,
-    TURNS,
-    below,
-    empty_next,
-    flush,
-    to_queue,
-)
+from evener.device import compiled
+from evener.operators.gpu.advance import ALL_NEIGHBOURS
+from evener.operators.gpu.frontier import INFO_WORDS, TURNS, empty_next, to_queue
 from evener.operators.shared.frontier import always
+from evener.operators.spmd import append_edge, barrier
 
 
 class EdgeFrontier(NamedTuple):
@@ -43,30 +31,14 @@ def fresh_edges(team, frontier, infos, made):
 
 
 @compiled(allocates=False)
-def _append(team, frontier, joins, u, e):
-    """Add the edges of the lanes that join."""
-    mask = ballot(joins)
-    if mask == 0:
-        return
-    at = np.int64(0)
-    if team.lane == 0:
-        at = np.int64(atomic.add(frontier.info, SIZE, count_bits(mask)))
-    at = shuffle(at, 0) + below(team, mask)
-    if joins:
-        frontier.src[np.uint64(at)] = u
-        frontier.edge[np.uint64(at)] = e
-
-
-@compiled(allocates=False)
 def take_edges(team, sink, held, emits, u, v, e):
     """Let the edges that the lanes emit join."""
-    _append(team, sink, emits, u, e)
-    return held
+    return append_edge(team, held, sink, emits, u, e)
 
 
 @compiled(allocates=False)
 def _done(team, sink, held):
-    barrier(team.sync)
+    barrier(team)
     return np.int64(0)
 
 
@@ -78,53 +50,3 @@ def advance_edges(team, visit, out, f, where, s, current, following, pieces):
         team, out, current, always, 0, ALL_NEIGHBOURS, f, where, s, take_edges, _done, following,
         pieces,
     )  # fmt: skip
-
-
-@compiled(allocates=False)
-def filter_edges(team, out, f, s, current, following):
-    """Keep the edges for which the functor holds; returns its calls."""
-    size = current.info[SIZE]
-    calls = np.int64(0)
-    base = team.rank * 32
-    while base < size:
-        i = base + team.lane
-        u, e, stays = out.indices.dtype.type(0), np.uint64(0), False
-        if i < size:
-            u, e = current.src[np.uint64(i)], np.uint64(current.edge[np.uint64(i)])
-            calls += 1
-            stays = f(u, out.indices[e], e, s)
-        _append(team, following, stays, u, e)
-        base += team.threads
-    barrier(team.sync)
-    return calls
-
-
-@compiled(allocates=False)
-def compute_edges(team, out, f, s, current):
-    """Call the functor for each edge; returns its calls."""
-    calls = np.int64(0)
-    for i in range(team.thread, current.info[SIZE], team.threads):
-        u, e = current.src[np.uint64(i)], np.uint64(current.edge[np.uint64(i)])
-        calls += 1
-        f(u, out.indices[e], e, s)
-    barrier(team.sync)
-    return calls
-
-
-@compiled(allocates=False)
-def targets(team, out, current, following, marks, stamp):
-    """The set of the edges' ``dst``, as a queue."""
-    sink = Emitted(following.queue, following.info, out.indptr, marks, stamp, False, True, NEVER)
-    size = current.info[SIZE]
-    held = np.int64(0)
-    base = team.rank * 32
-    while base < size:
-        i = base + team.lane
-        u, v, e = out.indices.dtype.type(0), out.indices.dtype.type(0), np.uint64(0)
-        if i < size:
-            e = np.uint64(current.edge[np.uint64(i)])
-            v = out.indices[e]
-        held = take(team, sink, held, i < size, u, v, e)
-        base += team.threads
-    flush(team, held, 0, following.queue, following.info, SIZE)
-    barrier(team.sync)

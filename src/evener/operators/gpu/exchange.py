@@ -1,7 +1,7 @@
-"""What the parts of a graph on one GPU tell each other: owners their ghosts, ghosts their owners.
+"""Exchanges between parts that a grid does in its own way: by bits, boxes and copies.
 
-As `evener.operators.cpu.exchange`, with the work of a part divided among its warps: owners read the
-ghosts of the others, and ghosts their owners, between two meetings of all grids on the card.
+See `evener.operators.shared.exchange`. Several loads are under way in each thread, since there are
+few threads and each load waits for another.
 """
 
 from __future__ import annotations
@@ -10,50 +10,19 @@ import numpy as np
 
 from evener.device import atomic, compiled
 from evener.device.warp import CANCEL, ballot, barrier, count_bits, set_bits, shuffle
-from evener.operators.gpu.frontier import (
-    FORM,
-    SIZE,
-    TURNS,
-    append,
-    below,
-    flush,
-    has_bit,
-    member,
-)
+from evener.operators.gpu.frontier import FORM, TURNS, append, below, flush, has_bit
 from evener.operators.gpu.record import remember, remember_edges
-from evener.operators.gpu.world import BOXED, account, count, first_ghost, meet, tell
-from evener.operators.shared.frontier import ALL, BITS, QUEUE
-from evener.operators.shared.hub import is_far
-from evener.operators.shared.world import FULL
+from evener.operators.gpu.world import BOXED
+from evener.operators.shared.frontier import ALL, BITS, QUEUE, SIZE
+from evener.operators.shared.hub import first_of, is_far
+from evener.operators.shared.world import FULL, account, count_message
+from evener.operators.spmd import add_up, meet, member
 
 _U0, _U2, _U3, _U4 = np.uint64(0), np.uint64(2), np.uint64(3), np.uint64(4)
 _U5, _U31, _FULL_WORD = np.uint64(5), np.uint64(31), np.uint32(0xFFFFFFFF)
 
 
 # ---- from owners to ghosts --------------------------------------------------------------------
-
-
-@compiled(allocates=False)
-def broadcast(team, world, copy, values, olds, width):
-    """Give all ghosts of this part the values of their owners.
-
-    ``copy(values, olds, slot, ghost, home)`` says whether one of them is new.
-    """
-    meet(world)
-    me = world.part
-    slots = world.bases[me] + world.owned[me] - first_ghost(world, me, 0)
-    for q in range(world.parts):
-        if is_far(world, q):
-            continue  # they have arrived
-        first, last = first_ghost(world, me, q), first_ghost(world, me, q + 1)
-        changed = np.int64(0)
-        for g in range(first + team.thread, last, team.threads):
-            at = np.uint64(g)
-            if copy(values, olds, np.uint64(slots + g), at, np.uint64(world.home[at])):
-                changed += 1
-        count(team, world.counts, me * world.parts + q, changed)
-    meet(world)
-    account(team, world, True, width, False)
 
 
 @compiled(allocates=False)
@@ -87,11 +56,11 @@ def spread(team, world, members, peek, place, values, olds, width):
     """
     meet(world)
     me = world.part
-    before = world.owned[me] - first_ghost(world, me, 0)  # from the number of a ghost to its bit
+    before = world.owned[me] - first_of(world, me, 0)  # from the number of a ghost to its bit
     apart = np.uint64(32 * team.warps)
     four = _U4 * apart
     for q in range(world.parts):
-        low, high = first_ghost(world, me, q), first_ghost(world, me, q + 1)
+        low, high = first_of(world, me, q), first_of(world, me, q + 1)
         if is_far(world, q) or low == high:
             continue
         theirs = np.uint64(32 * world.words_from[q] - world.bases[q])
@@ -198,52 +167,6 @@ def join(members, v):
 
 
 @compiled(allocates=False)
-def collect(team, world, is_changed, merge, values, olds, width, emits, stamp, following):
-    """Merge what the other parts wrote to their ghosts of this part's vertices.
-
-    ``is_changed(values, olds, slot, ghost)`` finds what a stage wrote, ``merge(values, olds, home,
-    slot, ghost)`` brings it home. A ghost that bears the mark of this stage was emitted: with
-    ``emits`` its owner joins the frontier. No vertex has two ghosts in one part, so that a vertex
-    is one thread's between two barriers.
-    """
-    meet(world)
-    me, mark = world.part, np.uint32(stamp)
-    held = np.int64(0)
-    for q in range(world.parts):
-        if q != me:
-            slots = world.bases[q] + world.owned[q] - first_ghost(world, q, 0)
-            base, last = first_ghost(world, q, me) + 32 * team.rank, first_ghost(world, q, me + 1)
-            changed = np.int64(0)
-            while base < last:
-                i = base + team.lane
-                joins, v = False, following.queue.dtype.type(0)
-                if i < last:
-                    slot, g = np.uint64(slots + i), np.uint64(i)
-                    home = np.uint64(world.home[g])
-                    wrote = is_changed(values, olds, slot, g)
-                    if wrote:
-                        merge(values, olds, home, slot, g)
-                    if emits and world.marks[slot] == mark:
-                        wrote = True
-                        if world.marks[home] != mark:
-                            world.marks[home] = mark
-                            joins = True
-                            v = following.queue.dtype.type(np.int64(home) - world.bases[me])
-                    if wrote:
-                        changed += 1
-                if emits:
-                    held = append(team, held, 0, following.queue, following.info, SIZE, joins, v)
-                base += team.threads
-            count(team, world.counts, me * world.parts + q, changed)
-            if world.parts > 2:
-                barrier(team.sync)  # the next part may have a ghost of the same vertex
-    if emits:
-        flush(team, held, 0, following.queue, following.info, SIZE)
-    meet(world)
-    account(team, world, False, width, False)
-
-
-@compiled(allocates=False)
 def next_stamp(team, world, stamp):
     """The mark of the next stage; the box of the one after it is emptied."""
     stamp += 1
@@ -261,7 +184,7 @@ def put_away(team, world, stamp, joins, v):
         if team.lane == 0:
             word = world.part * BOXED + stamp % TURNS
             at = np.int64(atomic.add(world.boxed, word, count_bits(mask)))
-        at = shuffle(at, 0) + first_ghost(world, world.part, 0)
+        at = shuffle(at, 0) + first_of(world, world.part, 0)
         if joins:
             world.box[np.uint64(at + below(team, mask))] = v
 
@@ -278,8 +201,8 @@ def deliver(team, world, look, improve, values, width, stamp, following):
     held = np.int64(0)
     first, apart = np.uint64(32 * team.rank + team.lane), np.uint64(team.threads)
     for q in range(world.parts):
-        low, high = first_ghost(world, q, me), first_ghost(world, q, me + 1)
-        begin, many = first_ghost(world, q, 0), world.boxed[q * BOXED + stamp % TURNS]
+        low, high = first_of(world, q, me), first_of(world, q, me + 1)
+        begin, many = first_of(world, q, 0), world.boxed[q * BOXED + stamp % TURNS]
         if q == me or low == high or many == 0:
             continue
         box, size = world.box[begin : begin + many], np.uint64(many)
@@ -315,7 +238,7 @@ def deliver(team, world, look, improve, values, width, stamp, following):
             held = joined(team, world, held, following, stamp, for_c, c, mark_c, base)
             held = joined(team, world, held, following, stamp, for_d, d, mark_d, base)
             at += _U4 * apart
-        count(team, world.counts, me * world.parts + q, changed)
+        add_up(team, world.counts, me * world.parts + q, changed)
         if world.parts > 2:
             barrier(team.sync)
     flush(team, held, 0, following.queue, following.info, SIZE)
@@ -339,10 +262,10 @@ def arrived(world, merge, values, q, i):
     """Merge the i-th ghost in the box of another part: 1 if it is one of this part's vertices, 2
     if that changed; and its slot."""
     me = world.part
-    v = np.int64(world.box[np.uint64(first_ghost(world, q, 0) + i)])
-    g = v + first_ghost(world, q, 0) - world.owned[q]
+    v = np.int64(world.box[np.uint64(first_of(world, q, 0) + i)])
+    g = v + first_of(world, q, 0) - world.owned[q]
     found, home = 0, np.uint64(0)
-    if first_ghost(world, q, me) <= g < first_ghost(world, q, me + 1):
+    if first_of(world, q, me) <= g < first_of(world, q, me + 1):
         home = np.uint64(world.home[np.uint64(g)])
         found = 2 if merge(values, home, np.uint64(world.bases[q] + v)) else 1
     return found, home
@@ -381,7 +304,7 @@ def unite(team, world, differ, merge, values, olds, length, width):
     if team.rank == 0:
         for q in range(team.lane, world.parts, 32):
             if q != world.part:
-                tell(world, q, True, world.tally[q], length, length, width, False)
+                count_message(world, q, True, world.tally[q], length, length, width, False)
     meet(world)
     if team.thread == 0:
         world.tally[world.part] = 0

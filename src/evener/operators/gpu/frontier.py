@@ -27,13 +27,14 @@ from evener.device.warp import (
     set_bits,
     shared_buffer,
     shuffle,
+    shuffle_xor,
     sync_warp,
     thread_of_block,
 )
-from evener.operators.shared.frontier import ALL, BITS, QUEUE, Frontier
+from evener.operators.shared.frontier import BITS, QUEUE, SIZE, Frontier
 
-# Words of Frontier.info, one sector of memory: CURSOR is where bits become a queue.
-SIZE, FORM, EDGES, CURSOR = 0, 1, 2, 3
+# More words of Frontier.info, one sector of memory: CURSOR is where bits become a queue.
+FORM, EDGES, CURSOR = 1, 2, 3
 INFO_WORDS = 16
 
 # Words of a stage. STOP is not emptied: once it is set the run ends.
@@ -152,6 +153,14 @@ def below(team, mask):
 
 
 @compiled(allocates=False)
+def sum_of_warp(value):
+    """The sum over all lanes, for each of them."""
+    for power in range(5):
+        value += shuffle_xor(value, 1 << power)
+    return value
+
+
+@compiled(allocates=False)
 def append(team, held, region, queue, counter, word, joins, v):
     """Add the vertices of the lanes that join to a queue; returns how many wait in the buffer.
 
@@ -217,14 +226,6 @@ def look_ahead(team, queue, info):
 def has_bit(bits, v):
     """Whether a vertex is in a set of bits."""
     return (bits[np.uint64(v) >> np.uint64(5)] >> (np.uint32(v) & _U31)) & _U1 != 0
-
-
-@compiled(allocates=False)
-def member(frontier, i):
-    """The i-th vertex of a frontier that is a queue or all vertices."""
-    if frontier.info[FORM] == ALL:
-        return frontier.queue.dtype.type(i)
-    return frontier.queue[np.uint64(i)]
 
 
 @compiled(allocates=False)

@@ -18,7 +18,6 @@ from evener.operators.gpu.frontier import (
     append,
     flush,
     look_ahead,
-    member,
     to_queue,
 )
 from evener.operators.gpu.schedules.common import (
@@ -35,6 +34,7 @@ from evener.operators.gpu.schedules.common import (
 )
 from evener.operators.gpu.schedules.dynamic import NARROW_POWER, next_tiles, tile_power
 from evener.operators.shared.frontier import always
+from evener.operators.spmd import member
 
 ALL_NEIGHBOURS = np.int64(1) << np.int64(62)
 # Edges of a piece, as powers of two. Where vertices are sorted 32 long lists are side by side, and

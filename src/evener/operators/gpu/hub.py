@@ -7,8 +7,8 @@ import numpy as np
 from evener.device import compiled
 from evener.device.warp import ballot, barrier, count_bits, set_bits, shuffle
 from evener.operators.gpu.frontier import below, has_bit
-from evener.operators.gpu.world import count
 from evener.operators.shared.hub import GROUP, bits_of, first_of, is_far, slots_of
+from evener.operators.spmd import add_up
 
 WORDS = GROUP // 32  # of bits, that a warp reads or writes at once
 
@@ -65,7 +65,7 @@ def carry_members(team, world, members, pack, arrive, values, boxes, olds, half)
                         )  # fmt: skip
                     at += count_bits(voted)
                 w += WORDS * team.warps
-            count(team, world.counts, me * world.parts + q, told)
+            add_up(team, world.counts, me * world.parts + q, told)
 
 
 @compiled(allocates=False)

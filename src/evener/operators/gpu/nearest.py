@@ -23,10 +23,10 @@ from evener.operators.gpu.frontier import (
     fresh,
     is_stopped,
     look_ahead,
-    member,
     to_queue,
 )
 from evener.operators.shared.frontier import always
+from evener.operators.spmd import member
 
 # Words of the shared array of one run: sizes of the two halves of the pile, nearest buckets.
 PILE, NEAREST = 0, 32

@@ -13,7 +13,6 @@ import numpy as np
 from evener.device import atomic, compiled
 from evener.device.warp import barrier, cycles
 from evener.operators.gpu.advance import ALL_NEIGHBOURS, FREE
-from evener.operators.gpu.advance_apart import is_new
 from evener.operators.gpu.exchange import arrived, next_stamp, put_away
 from evener.operators.gpu.frontier import SIZE, TURNS, begin, fresh
 from evener.operators.gpu.nearest import (
@@ -30,8 +29,10 @@ from evener.operators.gpu.nearest import (
 )
 from evener.operators.gpu.nearest import done as done_here
 from evener.operators.gpu.nearest import take as take_here
-from evener.operators.gpu.world import BOXED, account, census, count, least, meet, why_stop
-from evener.operators.shared.frontier import always
+from evener.operators.gpu.world import BOXED
+from evener.operators.shared.frontier import always, is_new
+from evener.operators.shared.world import account, census, least, why_stop
+from evener.operators.spmd import add_up, meet
 
 
 class SortedAway(NamedTuple):
@@ -46,7 +47,7 @@ class SortedAway(NamedTuple):
 def take(team, sink, held, emits, u, v, e):
     """Owned vertices go near or far, ghosts into the box, each once."""
     owned = np.int64(v) < sink.owned
-    away = emits and not owned and is_new(sink.here.marks, v, sink.here.stamp)
+    away = emits and not owned and is_new(sink.here.marks, v, sink.here.stamp, True)
     put_away(team, sink.world, sink.here.stamp, away, v)
     return take_here(team, sink.here, held, emits and owned, u, v, e)
 
@@ -80,7 +81,7 @@ def receive(team, world, merge, values, width, sink):
                         v = sink.near.dtype.type(np.int64(home) - world.bases[me])
                 held = take_here(team, sink, held, emits, v, v, base)
                 base += team.threads
-            count(team, world.counts, me * world.parts + q, changed)
+            add_up(team, world.counts, me * world.parts + q, changed)
             if world.parts > 2:
                 barrier(team.sync)
     done_here(team, sink, held)

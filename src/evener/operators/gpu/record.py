@@ -1,4 +1,4 @@
-"""What a kernel on a grid writes down: rows of the trace, frontiers for `backwards`, the end."""
+"""What a kernel on a grid writes down: rows of the trace, what it needs to go on, how it ended."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from evener.device.warp import (
     load_now,
     thread_of_block,
 )
-from evener.operators.gpu.advance import sum_of_warp
-from evener.operators.gpu.frontier import EDGES, FORM, INFO_WORDS, SIZE, TURNS, member, to_queue
-from evener.operators.shared.frontier import QUEUE
-from evener.operators.shared.record import has_room
+from evener.operators.gpu.frontier import EDGES, FORM, INFO_WORDS, TURNS, sum_of_warp
+from evener.operators.shared.frontier import QUEUE, SIZE
+from evener.operators.shared.record import remember as remember_vertices
+from evener.operators.shared.record import remember_edges as remember_of_edges
 
 # Words of a row of the trace. The first row is for the whole run: rows, fused supersteps; of a
 # record that is full the room that it needs, and the supersteps in it; calls, how the run ended.
@@ -76,34 +76,20 @@ def settle(team, home, field, moved):
 
 @compiled(allocates=False)
 def remember(team, current, kept, recorded, trace):
-    """Keep a frontier for `backwards`; returns the number of those kept, -1 if there is no room.
-
-    There is no barrier: what is written here is read only after those of the stages that follow.
-    Of a small frontier, the warps that have the least to do in those keep it.
-    """
-    to_queue(team, current)
-    size = current.info[SIZE]
-    if not has_room(kept, recorded, size):
-        return _ask_for_room(team, kept, recorded, size, trace)
-    start = kept.bounds[recorded]
-    i = team.threads - 1 - team.thread
-    while i < size:
-        kept.queue[np.uint64(start + i)] = member(current, i)
-        i += team.threads
-    return _close(team, kept, recorded, start + size, False)
+    """As `evener.operators.shared.record.remember`; where there is no room the host is told."""
+    now = remember_vertices(team, current, kept, recorded)
+    if now < 0:
+        _ask_for_room(team, kept, recorded, current.info[SIZE], trace)
+    return now
 
 
 @compiled(allocates=False)
 def remember_edges(team, current, kept, recorded, trace):
     """As `remember`, for a frontier of edges."""
-    size = current.info[SIZE]
-    if not has_room(kept, recorded, size):
-        return _ask_for_room(team, kept, recorded, size, trace)
-    start = kept.bounds[recorded]
-    for i in range(team.thread, size, team.threads):
-        kept.queue[np.uint64(start + i)] = current.src[np.uint64(i)]
-        kept.edge[np.uint64(start + i)] = current.edge[np.uint64(i)]
-    return _close(team, kept, recorded, start + size, True)
+    now = remember_of_edges(team, current, kept, recorded)
+    if now < 0:
+        _ask_for_room(team, kept, recorded, current.info[SIZE], trace)
+    return now
 
 
 @compiled(allocates=False)
@@ -112,7 +98,6 @@ def _ask_for_room(team, kept, recorded, size, trace):
         # So long a record has room for the ends of its supersteps too, however short they are.
         trace[NEEDED] = max(kept.bounds[recorded] + size, recorded + 2)
         trace[RECORDED] = recorded
-    return np.int64(-1)
 
 
 @compiled(allocates=False)
@@ -132,40 +117,6 @@ def begin_again(team, saves):
             saves[i] = 0
         for i in range(len(team.works)):
             team.works[i] = 0
-    barrier(team.sync)
-
-
-@compiled(allocates=False)
-def _close(team, kept, recorded, end, on_edges):
-    if team.thread == 0:
-        kept.bounds[recorded + 1] = end
-        if len(kept.on_edges) > 0:
-            kept.on_edges[recorded] = on_edges
-    return recorded + 1
-
-
-@compiled(allocates=False)
-def recall(team, kept, superstep, current):
-    """Copy a recorded frontier of vertices to a fresh one, for stages that will write over it."""
-    start = kept.bounds[superstep]
-    size = kept.bounds[superstep + 1] - start
-    for i in range(team.thread, size, team.threads):
-        current.queue[np.uint64(i)] = kept.queue[np.uint64(start + i)]
-    if team.thread == 0:
-        current.info[SIZE] = size
-    barrier(team.sync)
-
-
-@compiled(allocates=False)
-def recall_edges(team, kept, superstep, current):
-    """As `recall`, for a frontier of edges."""
-    start = kept.bounds[superstep]
-    size = kept.bounds[superstep + 1] - start
-    for i in range(team.thread, size, team.threads):
-        current.src[np.uint64(i)] = kept.queue[np.uint64(start + i)]
-        current.edge[np.uint64(i)] = kept.edge[np.uint64(start + i)]
-    if team.thread == 0:
-        current.info[SIZE] = size
     barrier(team.sync)
 
 

@@ -1,4 +1,4 @@
-"""Stages over the vertices of a frontier on a grid: filter, compute, reduce; and over all edges."""
+"""Stages that a grid does in its own way: reduce over a frontier, and visit all edges."""
 
 from __future__ import annotations
 
@@ -16,41 +16,11 @@ from evener.device.warp import (
     sync_block,
     thread_of_block,
 )
-from evener.operators.gpu.frontier import FLAG, SIZE, append, flush, member, to_queue, work
-from evener.operators.shared.frontier import always
+from evener.operators.gpu.frontier import FLAG, to_queue, work
+from evener.operators.shared.frontier import SIZE, always
+from evener.operators.spmd import member
 
 WARPS_POWER = (BLOCK // 32).bit_length() - 1  # warps of a block, as a power of two
-
-
-@compiled(allocates=False)
-def filter(team, f, s, current, following):
-    """Keep the vertices for which the functor holds."""
-    to_queue(team, current)
-    size = current.info[SIZE]
-    held = np.int64(0)
-    base = team.rank * 32
-    while base < size:
-        i = base + team.lane
-        v = current.queue.dtype.type(0)
-        stays = False
-        if i < size:
-            v = member(current, i)
-            stays = f(v, s)
-        held = append(team, held, 0, following.queue, following.info, SIZE, stays, v)
-        base += team.threads
-    flush(team, held, 0, following.queue, following.info, SIZE)
-    barrier(team.sync)
-
-
-@compiled(allocates=False)
-def compute(team, f, s, current):
-    """Call the functor at each vertex."""
-    to_queue(team, current)
-    i, size = team.thread, current.info[SIZE]
-    while i < size:
-        f(member(current, i), s)
-        i += team.threads
-    barrier(team.sync)
 
 
 @compiled(allocates=False)

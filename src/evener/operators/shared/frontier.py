@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evener.device import compiled
+from evener.device import atomic, compiled
 
 QUEUE, BITS, ALL = 0, 1, 2  # forms of a frontier
 PUSH, PULL, AUTO = 0, 1, 2  # directions of an advance
-TO_PULL, TO_PUSH, SMALL = 15, 18, 256  # the rule of ``auto``, see `operators.cpu.advance`
+SIZE = 0  # the first word of Frontier.info; where the others are differs between devices
 
 _U1, _U6, _U63 = np.uint64(1), np.uint64(6), np.uint64(63)
 
@@ -32,4 +32,20 @@ def has_bit(bits, v):
 @compiled(allocates=False)
 def always(v, s):
     """The ``where`` of a stage that has none."""
+    return True
+
+
+@compiled(allocates=False)
+def is_new(marks, v, stamp, exact):
+    """Whether a vertex joins a queue for the first time in this stage.
+
+    Inexact culling costs no atomic and lets a vertex in once for each thread at most: where the
+    merges of all that follows are idempotent, that changes nothing.
+    """
+    at, mark = np.uint64(v), marks.dtype.type(stamp)
+    if marks[at] == mark:
+        return False
+    if exact:
+        return atomic.exchange(marks, at, mark) != mark
+    marks[at] = mark
     return True

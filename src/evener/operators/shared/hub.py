@@ -19,6 +19,7 @@ import numpy as np
 
 from evener.device import atomic, compiled
 from evener.operators.shared.frontier import has_bit
+from evener.operators.spmd import add_up, box_size, set_box_size, share
 
 APART = 8  # words of one part: a number, another, whether it is to stop
 GROUP = 256  # ghosts whose values are packed together
@@ -28,7 +29,7 @@ _U1, _U63 = np.uint64(1), np.uint64(63)
 
 
 class Hub(NamedTuple):
-    """What a thread knows of the other machines, and how its own device does some things."""
+    """What a thread knows of the other machines, and how it meets them."""
 
     machine: int
     machines: int
@@ -44,11 +45,7 @@ class Hub(NamedTuple):
     box: np.ndarray  # in the hub [half, ghost]: the emitted ones
     marks: np.ndarray  # in the hub [half, ghost]: of those that were emitted
     bits: np.ndarray  # in the hub: of those that are members; see `bits_of`
-    share: Any  # (team, first, last) -> first, last, step of this thread's numbers
     shake: Any  # (team, world, local, remote, turn): all machines meet, and exchange words
-    count: Any  # (team, counts, place, number): add what each thread has counted
-    boxed: Any  # (world, part, stamp): size of a box here
-    set_boxed: Any  # (world, part, stamp, size)
 
 
 @compiled(allocates=False)
@@ -85,7 +82,7 @@ def carry_owned(team, world, pack, arrive, shadow, values, boxes, olds, half):
     hub, me, shift = world.hub, world.part, half * world.hub.total
     for p in range(world.parts):
         if is_far(world, p):
-            first, last, step = hub.share(team, first_of(world, p, me), first_of(world, p, me + 1))
+            first, last, step = share(team, first_of(world, p, me), first_of(world, p, me + 1))
             for g in range(first, last, step):
                 home = np.uint64(world.home[np.uint64(g)])
                 pack(values, boxes, home, np.uint64(g + shift))
@@ -94,13 +91,13 @@ def carry_owned(team, world, pack, arrive, shadow, values, boxes, olds, half):
     slots = slots_of(world, me)
     for q in range(world.parts):
         if is_far(world, q):
-            first, last, step = hub.share(team, first_of(world, me, q), first_of(world, me, q + 1))
+            first, last, step = share(team, first_of(world, me, q), first_of(world, me, q + 1))
             changed = np.int64(0)
             for g in range(first, last, step):
                 at = np.uint64(g + shift)
                 if arrive(values, olds, boxes, np.uint64(slots + g), np.uint64(g), at):
                     changed += 1
-            hub.count(team, world.counts, me * world.parts + q, changed)
+            add_up(team, world.counts, me * world.parts + q, changed)
 
 
 @compiled(allocates=False)
@@ -110,7 +107,7 @@ def clear_far(team, world, copy, values, olds):
     for q in range(world.parts):
         if is_far(world, q):
             low, high = first_of(world, me, q), first_of(world, me, q + 1)
-            first, last, step = world.hub.share(team, low, high)
+            first, last, step = share(team, low, high)
             for g in range(first, last, step):
                 slot = np.uint64(slots + g)
                 copy(values, olds, slot, np.uint64(g), slot)
@@ -130,7 +127,7 @@ def carry_members(team, world, members, pack, arrive, values, boxes, olds, half)
         if is_far(world, p):
             low, high = first_of(world, p, me), first_of(world, p, me + 1)
             place = bits_of(world, p, me, half) // 64
-            first, last, step = hub.share(team, low // GROUP, (high + GROUP - 1) // GROUP)
+            first, last, step = share(team, low // GROUP, (high + GROUP - 1) // GROUP)
             for group in range(first, last, step):
                 at = max(low, GROUP * group) + shift
                 for w in words_of(group, low, high):
@@ -148,7 +145,7 @@ def carry_members(team, world, members, pack, arrive, values, boxes, olds, half)
         if is_far(world, q):
             low, high = first_of(world, me, q), first_of(world, me, q + 1)
             place = bits_of(world, me, q, half) // 64
-            first, last, step = hub.share(team, low // GROUP, (high + GROUP - 1) // GROUP)
+            first, last, step = share(team, low // GROUP, (high + GROUP - 1) // GROUP)
             told = np.int64(0)
             for group in range(first, last, step):
                 begin = at = max(low, GROUP * group) + shift
@@ -164,7 +161,7 @@ def carry_members(team, world, members, pack, arrive, values, boxes, olds, half)
                         word >>= _U1
                         g += 1
                 told += at - begin
-            hub.count(team, world.counts, me * world.parts + q, told)
+            add_up(team, world.counts, me * world.parts + q, told)
 
 
 @compiled(allocates=False)
@@ -209,7 +206,7 @@ def carry_ghosts(team, world, pack, unpack, values, boxes, emits, stamp, half):
     slots = slots_of(world, me)
     for q in range(world.parts):
         if is_far(world, q):
-            first, last, step = hub.share(team, first_of(world, me, q), first_of(world, me, q + 1))
+            first, last, step = share(team, first_of(world, me, q), first_of(world, me, q + 1))
             for g in range(first, last, step):
                 slot = np.uint64(slots + g)
                 pack(values, boxes, slot, np.uint64(g + shift))
@@ -219,7 +216,7 @@ def carry_ghosts(team, world, pack, unpack, values, boxes, emits, stamp, half):
     for p in range(world.parts):
         if is_far(world, p):
             slots = slots_of(world, p)
-            first, last, step = hub.share(team, first_of(world, p, me), first_of(world, p, me + 1))
+            first, last, step = share(team, first_of(world, p, me), first_of(world, p, me + 1))
             for g in range(first, last, step):
                 slot = np.uint64(slots + g)
                 unpack(values, boxes, slot, np.uint64(g + shift))
@@ -234,7 +231,7 @@ def carry_box(team, world, pack, unpack, values, boxes, stamp, half):
     hub, first = world.hub, half * world.parts * APART
     pack_box(team, world, pack, values, boxes, stamp, half)
     if team.thread == 0:
-        hub.sizes[first + world.part * APART] = hub.boxed(world, world.part, stamp)
+        hub.sizes[first + world.part * APART] = box_size(world, world.part, stamp)
     hub.shake(team, world, hub.sizes, hub.far_sizes, half)
     unpack_box(team, world, unpack, values, boxes, hub.sizes, first, stamp, half)
 
@@ -244,7 +241,7 @@ def pack_box(team, world, pack, values, boxes, stamp, half):
     """Put the emitted ghosts of this part, with their values, into the hub."""
     hub, me, shift = world.hub, world.part, half * world.hub.total
     begin = first_of(world, me, 0)
-    first, last, step = hub.share(team, begin, begin + hub.boxed(world, me, stamp))
+    first, last, step = share(team, begin, begin + box_size(world, me, stamp))
     for i in range(first, last, step):
         v = world.box[np.uint64(i)]
         hub.box[np.uint64(i + shift)] = v
@@ -259,8 +256,8 @@ def unpack_box(team, world, unpack, values, boxes, sizes, first_size, stamp, hal
         if is_far(world, p):
             begin, size = first_of(world, p, 0), sizes[first_size + p * APART]
             if team.thread == 0:
-                hub.set_boxed(world, p, stamp, size)
-            first, last, step = hub.share(team, begin, begin + size)
+                set_box_size(world, p, stamp, size)
+            first, last, step = share(team, begin, begin + size)
             for i in range(first, last, step):
                 v = hub.box[np.uint64(i + shift)]
                 world.box[np.uint64(i)] = v
@@ -272,13 +269,13 @@ def unpack_box(team, world, unpack, values, boxes, sizes, first_size, stamp, hal
 def carry_copies(team, world, pack, unpack, values, boxes, length, half):
     """Carry the copies of replicated fields to the other machines, whole."""
     hub, me, shift = world.hub, world.part, half * world.parts * length
-    first, last, step = hub.share(team, me * length, (me + 1) * length)
+    first, last, step = share(team, me * length, (me + 1) * length)
     for i in range(first, last, step):
         pack(values, boxes, np.uint64(i), np.uint64(i + shift))
     hub.shake(team, world, hub.sizes, hub.far_sizes, half)
     for p in range(world.parts):
         if is_far(world, p):
-            first, last, step = hub.share(team, p * length, (p + 1) * length)
+            first, last, step = share(team, p * length, (p + 1) * length)
             for i in range(first, last, step):
                 unpack(values, boxes, np.uint64(i), np.uint64(i + shift))
 

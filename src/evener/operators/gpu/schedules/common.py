@@ -17,7 +17,8 @@ import numpy as np
 
 from evener.device import atomic, compiled
 from evener.device.warp import ballot, shuffle, shuffle_up, shuffle_xor, unknown
-from evener.operators.gpu.frontier import GROUP, PIECES, SIZE, member, work
+from evener.operators.gpu.frontier import GROUP, PIECES, SIZE, work
+from evener.operators.spmd import member
 
 # Edges of a piece, as powers of two; lists of more than two pieces are cut. Pieces are small while
 # the frontier is, so that there is something for every warp.

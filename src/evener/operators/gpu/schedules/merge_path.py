@@ -11,10 +11,10 @@ import numpy as np
 
 from evener.device import compiled
 from evener.device.warp import barrier, shuffle
-from evener.operators.gpu.advance import sum_of_warp
-from evener.operators.gpu.frontier import member
+from evener.operators.gpu.frontier import sum_of_warp
 from evener.operators.gpu.schedules import dynamic, warp_segmentation
 from evener.operators.gpu.schedules.common import look_up, owner_of, size_of, step
+from evener.operators.spmd import member
 
 SMALL = 16  # vertices for each warp, up to which a frontier is small
 NEVER = np.int64(1) << np.int64(62)
