@@ -20,7 +20,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # These import numba-cuda, which is an extra.
-collect_ignore_glob = [] if importlib.util.find_spec("numba_cuda") else ["**/device/cuda_*.py"]
+_TOLD = [f"**/device/cuda/{name}.py" for name in ("arrays", "intrinsics", "serial", "ufuncs")]
+collect_ignore_glob = [] if importlib.util.find_spec("numba_cuda") else _TOLD
 
 
 @pytest.fixture(autouse=True)
@@ -36,9 +37,9 @@ def without_nvrtc(monkeypatch: pytest.MonkeyPatch) -> None:
 
     It would be asked for nothing but the capabilities that it knows.
     """
-    from evener.device import cuda
+    from evener.device.cuda import compile
 
-    cuda._import_compiler()
+    compile._import_compiler()
     monkeypatch.setattr("numba.cuda.cudadrv.nvrtc.get_supported_ccs", lambda: [(8, 0), (9, 0)])
     monkeypatch.setattr("numba.cuda.cuda_paths._get_nvrtc_path", lambda: None)
 

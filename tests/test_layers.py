@@ -38,11 +38,23 @@ ENGINE = [
     "reference", "repeatable", "request", "targets", "lower", "checking", "run", "side_by_side", "planning",
 ]  # fmt: skip
 
+# What Numba is told: imported only when something is compiled.
+LATE = {
+    *(f"evener.device.cpu.{name}" for name in ("atomic", "inner", "types")),
+    *(f"evener.device.cuda.{name}" for name in ("arrays", "intrinsics", "serial", "ufuncs")),
+}
+
 DEVICE_ONLY = {"numba", "cupy", "cupyx", "cuda", "llvmlite"}
 HEAVY = {
     *DEVICE_ONLY, "numba_cuda", "scipy", "polars", "networkx", "pandas", "pyarrow", "rich",
     "matplotlib", "pymetis", "ray", "networkit", "igraph", "graphblas", "rustworkx",
 }  # fmt: skip
+
+
+def module_of(path: Path) -> str:
+    """The name that a file is imported by."""
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts).removesuffix(".__init__")
 
 
 class Import(NamedTuple):
@@ -165,18 +177,16 @@ def test_devices_are_named_in_the_device_layer_only(path, tree):
 
 
 def test_heavy_imports_wait(path, tree):
-    # device/cpu_*.py and device/cuda_*.py are themselves imported only when compiling.
-    if not (layer_of(path) == "device" and path.name.startswith(("cpu_", "cuda_"))):
+    if module_of(path) not in LATE:
         assert heavy_at_once(tree) == []
 
 
 def test_modules_that_import_numba_are_imported_late():
     for path in FILES:
-        if path.name.startswith(("cpu_", "cuda_")):  # one of them may import another
+        if module_of(path) in LATE:  # one of them may import another
             continue
         for found in imports(ast.parse(path.read_text())):
-            parts = found.module.split(".")
-            if any(part.startswith(("cpu_", "cuda_")) for part in parts):
+            if any(f"{found.module}.".startswith(f"{late}.") for late in LATE):
                 assert not found.at_once, f"{path}:{found.line}"
 
 

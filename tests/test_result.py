@@ -457,9 +457,9 @@ def test_a_gpu_that_cannot_be_used(monkeypatch, name, missing, message):
             return None if module in missing else module
         return find_spec(module, *rest)
 
-    monkeypatch.setattr("evener.device.cuda._worked", [])
+    monkeypatch.setattr("evener.device.cuda.card.worked", [])
     monkeypatch.setattr("importlib.util.find_spec", found)
-    monkeypatch.setattr("evener.device.cuda.why_no_cuda", lambda: driver)
+    monkeypatch.setattr("evener.device.cuda.card.why_no_cuda", lambda: driver)
     with pytest.raises(DeviceError, match=f"device '{name}': {message}"):
         run(Search, NAMED, source="a", device=name)
     monkeypatch.delenv("EVENER_DEVICE", raising=False)

@@ -2,7 +2,7 @@
 
 Each function returns the value that was there before. Called from plain Python they are ordinary
 updates, which is what the interpreted device needs; compiled code gets the processor's
-instruction (`evener.device.cpu_atomic`). Arrays hold integers or floats of 32 or 64 bits.
+instruction (`evener.device.cpu.atomic`). Arrays hold integers or floats of 32 or 64 bits.
 """
 
 from __future__ import annotations

@@ -100,7 +100,7 @@ class Compiled:
 
     @property
     def inner(self) -> Any:
-        """The one that other compiled code calls (`evener.device.cpu_inner`)."""
+        """The one that other compiled code calls (`evener.device.cpu.inner`)."""
         _inners.add(self)
         return self._dispatcher("_inner", _make_inner)
 
@@ -169,7 +169,7 @@ class Compiled:
 
     @property
     def _numba_type_(self) -> Any:
-        from evener.device.cpu_types import FunctionType
+        from evener.device.cpu.types import FunctionType
 
         return FunctionType(self.inner)
 
@@ -272,7 +272,7 @@ def load_compiler() -> None:
         from numba.core import event
         from numba.core.registry import cpu_target
 
-        from evener.device import cpu_atomic  # noqa: F401  it registers with Numba
+        from evener.device.cpu import atomic  # noqa: F401  it registers with Numba
 
         cpu_target.target_context.refresh()
         cpu_target.typing_context.refresh()
@@ -283,7 +283,7 @@ def load_compiler() -> None:
 
 def _make_inner(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     load_compiler()
-    from evener.device.cpu_inner import InnerCompiler
+    from evener.device.cpu.inner import InnerCompiler
 
     without = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     return _jit(function, {**options, **without, "pipeline_class": InnerCompiler})
@@ -292,9 +292,9 @@ def _make_inner(function: Callable[..., Any], options: dict[str, Any]) -> Any:
 def _jit(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     import numba
 
-    # Instructions (`cpu_atomic`) are registered when something is compiled: that takes 30 ms, which
+    # Instructions (`cpu.atomic`) are registered when something is compiled: that takes 30 ms, which
     # code from the cache does without.
-    from evener.device import cpu_types  # noqa: F401  it registers with Numba
+    from evener.device.cpu import types  # noqa: F401  it registers with Numba
 
     # error_model: a division by zero gives inf or nan as in C, instead of a raise that costs a
     # branch; bounds are not checked for the same reason (NUMBA_BOUNDSCHECK=1 checks them).

@@ -15,7 +15,7 @@ from typing import Any
 class Identity:
     """The table of global indices where local and global are the same: ``ids[v]`` is v.
 
-    Compiled code gets the index itself (`evener.device.cpu_types`).
+    Compiled code gets the index itself (`evener.device.cpu.types`).
     """
 
     def __getitem__(self, index: int) -> int:

@@ -10,7 +10,7 @@ this core. Looking on, or giving way again and again, would cost a turn of the s
 barrier (a search of 800 levels took 170 ms instead of 5 beside one busy process).
 
 The functions below `barrier` are plain Python for the interpreted device; compiled code gets
-instructions (`evener.device.cpu_atomic`).
+instructions (`evener.device.cpu.atomic`).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A warp is 32 threads, its *lanes*, that walk together and can look into each other's registers.
 The functions are plain Python, with the meaning they have for a single thread; code compiled for a
-GPU gets instructions (`evener.device.cuda_intrinsics`). All lanes of a warp must call them
+GPU gets instructions (`evener.device.cuda.intrinsics`). All lanes of a warp must call them
 together, and all threads of a block `sync_block`.
 """
 

@@ -24,7 +24,7 @@ from numba.cuda.typing import signature
 from numba.cuda.typing.templates import AbstractTemplate, infer_global
 
 from evener.device import atomic, warp
-from evener.device.cuda_arrays import SpanType, install, span_of
+from evener.device.cuda.arrays import SpanType, install, span_of
 from evener.device.states import Identity
 
 _ORDER = "monotonic"

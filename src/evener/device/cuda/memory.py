@@ -1,0 +1,134 @@
+"""Memory of GPUs: allocating, copying, and arguments as a launch takes them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from evener.device.cuda.card import library, on
+
+
+def allocate(nbytes: int) -> Any:
+    """Memory of the current GPU, from the pool; its address is ``ptr``."""
+    return library().cuda.alloc(nbytes)
+
+
+def join_peers(ordinals: list[int]) -> bool:
+    """Let GPUs reach the memory of the first of them, if all can; returns whether they do."""
+    runtime = library().cuda.runtime
+    first, others = ordinals[0], sorted(set(ordinals[1:]) - {ordinals[0]})
+    if not all(runtime.deviceCanAccessPeer(other, first) for other in others):
+        return False
+    for other in others:
+        if (other, first) not in _joined:
+            with on(other):
+                runtime.deviceEnablePeerAccess(first)
+            _joined.add((other, first))
+    return True
+
+
+_joined: set[tuple[int, int]] = set()
+
+
+def on_card(length: int, dtype: Any) -> Any:
+    """An array in the memory of the current GPU, filled with zeros."""
+    return library().zeros(max(1, length), dtype)
+
+
+def pinned(length: int, dtype: Any) -> np.ndarray:
+    """An array in the host's memory that kernels reach at the same address."""
+    dtype = np.dtype(dtype)
+    memory = library().cuda.alloc_pinned_memory(max(1, length) * dtype.itemsize)
+    return np.frombuffer(memory, dtype, max(1, length))
+
+
+def address_of(array: Any) -> int:
+    """Where an array is, in the host's memory or a GPU's."""
+    return array.ctypes.data if isinstance(array, np.ndarray) else array.data.ptr
+
+
+def upload(address: int, array: np.ndarray, stream: Any = None) -> None:
+    """Copy an array to the current GPU, in the order of its stream."""
+    cuda = library().cuda
+    stream = stream or cuda.get_current_stream()
+    kind = cuda.runtime.memcpyHostToDevice
+    cuda.runtime.memcpyAsync(address, array.ctypes.data, array.nbytes, kind, stream.ptr)
+
+
+def download(address: int, nbytes: int) -> np.ndarray:
+    """Bytes from the current GPU, once all before is done."""
+    cuda = library().cuda
+    array = np.empty(nbytes, np.uint8)
+    stream = cuda.get_current_stream()
+    kind = cuda.runtime.memcpyDeviceToHost
+    cuda.runtime.memcpyAsync(array.ctypes.data, address, nbytes, kind, stream.ptr)
+    stream.synchronize()
+    return array
+
+
+def copy(address: int, source: int, nbytes: int) -> None:
+    """Copy within the current GPU, in the order of its stream."""
+    cuda = library().cuda
+    kind = cuda.runtime.memcpyDeviceToDevice
+    cuda.runtime.memcpyAsync(address, source, nbytes, kind, cuda.get_current_stream().ptr)
+
+
+def clear(address: int, nbytes: int) -> None:
+    """Fill memory of the current GPU with zeros."""
+    cuda = library().cuda
+    cuda.runtime.memsetAsync(address, 0, nbytes, cuda.get_current_stream().ptr)
+
+
+class Span(NamedTuple):
+    """An array of the GPU, as a kernel sees it. Its address may be in a region not yet there."""
+
+    dtype: np.dtype
+    size: int
+    address: int
+    region: str = ""
+    ndim: int = 1
+
+    def __getitem__(self, part: slice) -> Span:  # type: ignore[override]
+        first, last, _ = part.indices(self.size)
+        address = self.address + first * self.dtype.itemsize
+        return self._replace(size=last - first, address=address)
+
+
+class Packed(NamedTuple):
+    """Arguments as words: each array as its address and its length."""
+
+    words: np.ndarray
+    addresses: dict[str, np.ndarray]  # by region: which words are addresses within it
+    values: np.ndarray  # which words are plain values
+
+
+def pack(arguments: tuple[Any, ...]) -> Packed:
+    """Arguments as a launch takes them, each in a word of 64 bits."""
+    words: list[int] = []
+    addresses: dict[str, list[int]] = {}
+    values: list[int] = []
+
+    def add(value: Any) -> None:
+        if isinstance(value, tuple) and not isinstance(value, Span):
+            for item in value:
+                add(item)
+        elif getattr(value, "ndim", 0):
+            if isinstance(value, Span):
+                addresses.setdefault(value.region, []).append(len(words))
+                address = value.address
+            else:
+                address = value.data.ptr if value.size else 0
+            words.extend((address, value.size))
+        else:
+            values.append(len(words))
+            words.append(bits_of(value))
+
+    add(arguments)
+    places = {region: np.array(found) for region, found in addresses.items()}
+    return Packed(np.array(words, np.int64), places, np.array(values, np.int64))
+
+
+def bits_of(value: Any) -> int:
+    """A number, of up to 64 bits, as the word that holds it."""
+    return int.from_bytes(np.asarray(value).tobytes().ljust(8, b"\0"), "little", signed=True)
