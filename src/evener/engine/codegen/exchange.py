@@ -83,7 +83,7 @@ class Exchanges(_Writer):
         self.names.update({name: getattr(exchange_module, name) for name in _EXCHANGE})
         self.names.update({name: getattr(handshake, name) for name in _TALK})
         self.names.update(
-            World=world_module.World, meet=spmd.meet,
+            World=world_module.World, meet=spmd.meet, hub_boxed=spmd.box_size,
             hub_shake=handshake.shake_hands if hub else handshake.stay_here,
         )  # fmt: skip
         self.names["APART"] = hub_module.APART
