@@ -9,20 +9,20 @@ from __future__ import annotations
 from typing import Any
 
 from evener.device import compiled
-from evener.engine.codegen.exchange import EXTRA, PLACE, PartsKernel
+from evener.engine.codegen.exchange import EXTRA, MEMBERS, PLACE, PartsKernel
 from evener.engine.codegen.exchange_plan import Plan, Stale
 from evener.engine.codegen.merges import Texts
 from evener.engine.codegen.rewrite import far_is_global, globalized
 from evener.engine.codegen.run_ahead import RunsAhead
 from evener.engine.codegen.stages import _PROLOGUE, SIGNATURE, without_atomics
 from evener.engine.job import Job
-from evener.operators.cpu import advance_apart, exchange, nearest_apart
+from evener.operators.cpu import advance_apart, exchange, members, nearest_apart
 from evener.operators.shared import buckets, edge_frontier
 from evener.operators.shared import direction as rule
 from evener.programs.stages import Advance, Gather, Reduce, Repeat, Stage
 
 _EXCHANGE = (
-    "mark_members", "spread", "deliver", "unite", "watch_shared", "remember_apart",
+    "deliver", "unite", "watch_shared", "remember_apart",
     "remember_edges_apart",
 )  # fmt: skip
 _ADVANCE = ("push_apart", "pull_apart", "push_more")
@@ -65,6 +65,7 @@ class _PartsWriter(RunsAhead):
             self.names.update({f"f_{name}": self.unshared(name) for name in self.d.functors})
         self.fault = fault
         self.names.update({name: getattr(exchange, name) for name in _EXCHANGE})
+        self.names.update({name: getattr(members, name) for name in MEMBERS})
         self.names.update({name: getattr(advance_apart, name) for name in _ADVANCE})
         self.names.update(
             arcs_of=rule.arcs_of, goes_pull_apart=rule.goes_pull_apart,

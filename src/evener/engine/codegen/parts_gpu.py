@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from evener.engine.codegen import fusion
-from evener.engine.codegen.exchange import EXTRA, PLACE, PartsKernel
+from evener.engine.codegen.exchange import EXTRA, MEMBERS, PLACE, PartsKernel
 from evener.engine.codegen.exchange_plan import Plan, Stale
 from evener.engine.codegen.gpu import _PROLOGUE, POOLS, SIGNATURE, _GridWriter
 from evener.engine.codegen.merges import Texts
@@ -14,15 +14,14 @@ from evener.engine.codegen.run_ahead import RunsAhead
 from evener.engine.codegen.stages import NotLoweredError
 from evener.engine.job import Job
 from evener.operators.gpu import advance_apart as apart
-from evener.operators.gpu import exchange, frontier, nearest_apart
-from evener.operators.gpu import hub as hub_module
+from evener.operators.gpu import exchange, frontier, members, nearest_apart
 from evener.operators.shared import buckets
 from evener.operators.shared import direction as rule
 from evener.operators.shared.world import FULL
 from evener.programs.stages import Advance, Gather, Repeat, Stage, walk
 
 _EXCHANGE = (
-    "mark_members", "spread", "deliver", "unite", "next_stamp", "remember_apart",
+    "deliver", "unite", "next_stamp", "remember_apart",
     "remember_edges_apart",
 )  # fmt: skip
 _ADVANCE = ("push_apart", "pull_apart", "targets_apart")
@@ -55,8 +54,8 @@ class _GridPartsWriter(RunsAhead, _GridWriter):
         self.plan_exchanges(job, measure, hub)
         self.kernel.shares = not hub and not any(map(self.is_in_two_steps, walk(self.d.loop)))
         self.all_places = 0  # a run whose record is full starts again: no part returns alone
-        self.names["carry_members"] = hub_module.carry_members
         self.names.update({name: getattr(exchange, name) for name in _EXCHANGE})
+        self.names.update({name: getattr(members, name) for name in MEMBERS})
         self.names.update({name: getattr(apart, name) for name in _ADVANCE})
         self.names.update(empty_now=frontier.empty_now, FULL=FULL)
         self.names["nearest_apart"] = nearest_apart.nearest_apart
