@@ -37,9 +37,10 @@ _WORLD = (
 )  # fmt: skip
 _EXCHANGE = ("broadcast", "collect")
 _TALK = ("tell", "listen", "forget")
+MEMBERS = ("mark_members", "spread", "carry_members")  # of a device's module `members`
 _CARRY = (
-    "carry_owned", "clear_far", "carry_members", "carry_ghosts", "carry_box", "carry_copies",
-    "pack_box", "unpack_box",
+    "carry_owned", "clear_far", "carry_ghosts", "carry_box", "carry_copies", "pack_box",
+    "unpack_box",
 )  # fmt: skip
 
 

@@ -13,17 +13,14 @@ from evener.engine.codegen import plan
 from evener.engine.codegen.merges import Texts
 from evener.engine.codegen.passes import Shape, plan_of
 from evener.engine.codegen.print_cpu import PROLOGUE, SIGNATURE, ThreadsPrinter
-from evener.engine.codegen.print_exchange import EXTRA, PLACE, ExchangePrinter
+from evener.engine.codegen.print_exchange import EXTRA, MEMBERS, PLACE, ExchangePrinter
 from evener.engine.codegen.printer import Kernel
 from evener.engine.codegen.rewrite import globalized, without_atomics
 from evener.engine.job import Job
-from evener.operators.cpu import advance_apart, exchange, nearest_apart
+from evener.operators.cpu import advance_apart, exchange, members, nearest_apart
 from evener.operators.shared import buckets, direction, edge_frontier
 
-_EXCHANGE = (
-    "mark_members", "spread", "deliver", "unite", "watch_shared", "remember_apart",
-    "remember_edges_apart",
-)  # fmt: skip
+_EXCHANGE = ("deliver", "unite", "watch_shared", "remember_apart", "remember_edges_apart")
 _ADVANCE = ("push_apart", "pull_apart", "push_more")
 
 LINKS = (
@@ -59,6 +56,7 @@ class PartsPrinter(ExchangePrinter, ThreadsPrinter):
         if single:
             self.names.update({f"f_{name}": self.unshared(name) for name in self.d.functors})
         self.names.update({name: getattr(exchange, name) for name in _EXCHANGE})
+        self.names.update({name: getattr(members, name) for name in MEMBERS})
         self.names.update({name: getattr(advance_apart, name) for name in _ADVANCE})
         self.names.update(
             arcs_of=direction.arcs_of, goes_pull_apart=direction.goes_pull_apart,

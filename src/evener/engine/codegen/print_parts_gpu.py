@@ -7,19 +7,16 @@ from typing import Any
 from evener.engine.codegen import plan
 from evener.engine.codegen.merges import Texts
 from evener.engine.codegen.passes import Shape, plan_of
-from evener.engine.codegen.print_exchange import EXTRA, PLACE, ExchangePrinter
+from evener.engine.codegen.print_exchange import EXTRA, MEMBERS, PLACE, ExchangePrinter
 from evener.engine.codegen.print_gpu import MORE_ROOM, POOLS, PROLOGUE, SIGNATURE, GridPrinter
 from evener.engine.codegen.printer import Kernel
 from evener.engine.job import Job
 from evener.operators.gpu import advance_apart as apart
-from evener.operators.gpu import exchange, frontier, hub, nearest_apart
+from evener.operators.gpu import exchange, frontier, members, nearest_apart
 from evener.operators.shared import buckets, direction
 from evener.operators.shared.world import FULL
 
-_EXCHANGE = (
-    "mark_members", "spread", "deliver", "unite", "next_stamp", "remember_apart",
-    "remember_edges_apart",
-)  # fmt: skip
+_EXCHANGE = ("deliver", "unite", "next_stamp", "remember_apart", "remember_edges_apart")
 _ADVANCE = ("push_apart", "pull_apart", "targets_apart")
 
 LINKS = (
@@ -50,12 +47,13 @@ class GridPartsPrinter(ExchangePrinter, GridPrinter):
         super().__init__(job, kernel_plan, state, schedule, relabels=True)
         self.prepare_exchanges(measure)
         self.names.update(
-            carry_members=hub.carry_members, empty_now=frontier.empty_now, FULL=FULL,
+            empty_now=frontier.empty_now, FULL=FULL,
             nearest_apart=nearest_apart.nearest_apart, nearest_waiting=buckets.nearest_waiting,
             take=buckets.take, arcs_of=direction.arcs_of,
             goes_pull_apart=direction.goes_pull_apart,
         )  # fmt: skip
         self.names.update({name: getattr(exchange, name) for name in _EXCHANGE})
+        self.names.update({name: getattr(members, name) for name in MEMBERS})
         self.names.update({name: getattr(apart, name) for name in _ADVANCE})
 
     def prologue(self) -> tuple[str, ...]:

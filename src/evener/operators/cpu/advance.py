@@ -20,11 +20,12 @@ from evener.operators.cpu.frontier import (
     empty,
     flush,
     grain,
+    has_bit,
     to_bits,
     to_queue,
 )
 from evener.operators.shared.direction import arcs_of, goes_pull
-from evener.operators.shared.frontier import ALL, BITS, SIZE, has_bit, is_new
+from evener.operators.shared.frontier import ALL, BITS, SIZE, is_new
 from evener.operators.spmd import member
 
 ARCS = 1024  # that a thread claims at a time of a list that is divided

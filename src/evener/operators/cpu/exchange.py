@@ -1,4 +1,4 @@
-"""Exchanges between parts that a CPU does in its own way: by bits, boxes and copies.
+"""Exchanges between parts that a CPU does in its own way: by boxes and copies.
 
 See `evener.operators.shared.exchange`.
 """
@@ -11,94 +11,19 @@ from evener.device import compiled
 from evener.device.sync import CANCEL, barrier, prefetch
 from evener.operators.cpu.frontier import (
     AHEAD,
-    FORM,
     HALF,
     append,
     flush,
-    set_bit,
     stretch_of,
 )
-from evener.operators.shared.frontier import ALL, BITS, SIZE, is_new
+from evener.operators.shared.frontier import SIZE, is_new
 from evener.operators.shared.hub import is_far
 from evener.operators.shared.record import remember, remember_edges
 from evener.operators.shared.world import FULL, account, count_message
-from evener.operators.spmd import add_up, meet, member, share
+from evener.operators.spmd import add_up, meet, share
 
 BLOCK = 1024  # elements of replicated fields that are compared at a time
 DENSE = 8  # of so many ghosts one is emitted: then all are looked at
-
-_U1, _U6, _U63 = np.uint64(1), np.uint64(6), np.uint64(63)
-
-
-# ---- from owners to ghosts ------------------------------------------------------------------
-
-
-@compiled(allocates=False)
-def put_bit(team, bits, v):
-    """Set a bit of this part, where one thread alone needs no atomic."""
-    if team.threads == 1:
-        bits[v >> _U6] |= _U1 << (v & _U63)
-    else:
-        set_bit(bits, v)
-
-
-@compiled(allocates=False)
-def mark_members(team, world, current, members):
-    """Make bits of the frontier of this part."""
-    me = world.part
-    owned, n = world.owned[me], world.owned[me] + world.ghosts[me, -1] - world.ghosts[me, 0]
-    form = current.info[FORM]
-    first, last, _ = share(team, 0, (n + 63) // 64)
-    for w in range(first, last):
-        word = np.uint64(0)
-        if form == ALL and w < owned // 64:
-            word = ~word
-        elif form == ALL and w == owned // 64:
-            word = (np.uint64(1) << np.uint64(owned % 64)) - np.uint64(1)
-        elif form == BITS and w < len(current.bits):
-            word = current.bits[w]
-        members[w] = word
-    barrier(team.sync, team.threads)
-    if form != ALL and form != BITS:
-        size = current.info[SIZE]
-        first, last, _ = share(team, 0, size)
-        for i in range(first, last):
-            put_bit(team, members, np.uint64(member(current, i)))
-        barrier(team.sync, team.threads)
-
-
-@compiled(allocates=False)
-def spread(team, world, members, give, values, width):
-    """Let ghosts stand for owners that are members, and give those the values of their owners.
-
-    ``give(values, inside, slot, home)`` may give them to the others too.
-    """
-    meet(world)
-    me = world.part
-    slots = world.bases[me] + world.owned[me] - world.ghosts[me, 0]
-    places = world.owned[me] - world.ghosts[me, 0]  # of ghosts among the bits of this part
-    for q in range(world.parts):
-        if is_far(world, q):
-            continue
-        theirs = np.uint64(64 * world.words_from[q]) - np.uint64(world.bases[q])
-        low, high = world.ghosts[me, q] + places, world.ghosts[me, q + 1] + places
-        begin, stop, _ = share(team, low >> 6, (high + 63) >> 6)
-        changed = np.int64(0)
-        for w in range(begin, stop):
-            word = np.uint64(0)
-            for i in range(max(64 * w, low), min(64 * w + 64, high)):
-                g = np.uint64(i - places)
-                home = np.uint64(world.home[g])
-                at = home + theirs
-                inside = (world.bits[at >> _U6] >> (at & _U63)) & _U1
-                give(values, inside != 0, np.uint64(slots + i - places), home)
-                word |= inside << (np.uint64(i) & _U63)
-                changed += np.int64(inside)
-            members[w] |= word
-        add_up(team, world.counts, me * world.parts + q, changed)
-        barrier(team.sync, team.threads)  # the next part may begin within the same word
-    meet(world)
-    account(team, world, True, width, True)
 
 
 # ---- from ghosts to owners ------------------------------------------------------------------

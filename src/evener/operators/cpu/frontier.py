@@ -203,3 +203,9 @@ def set_bit(bits, v):
         if seen == old:
             break
         old = seen
+
+
+@compiled(allocates=False)
+def has_bit(bits, v):
+    """Whether a vertex is in a set of bits."""
+    return (bits[np.uint64(v) >> _U6] >> (np.uint64(v) & _U63)) & _U1 != 0

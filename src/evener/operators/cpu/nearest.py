@@ -170,17 +170,23 @@ def pool_of(pools, row):
 
 @compiled(allocates=False)
 def spread(team, current, field, inverse, shared, pools):
-    """Put the first frontier, which may span buckets, into the buckets of the threads."""
-    to_queue(team, current)
-    pool = pool_of(pools, team.thread)
-    size = current.info[SIZE]
-    if not has_room(pool, np.uint64(size)):
+    """Put the first frontier into the buckets of the threads."""
+    if not fill(team, current, field, inverse, pool_of(pools, team.thread)):
         shared[FULL] = 1
-        size = 0
-    for i in range(team.thread, size, team.threads):
-        v = member(current, i)
-        put(pool, bucket_of(field[v], inverse), v)
     barrier(team.sync, team.threads)
+
+
+@compiled(allocates=False)
+def fill(team, current, field, inverse, pool):
+    """Put a thread's part of a frontier, which may span buckets, there; whether there is room."""
+    to_queue(team, current)
+    size = current.info[SIZE]
+    fits = has_room(pool, np.uint64(size))
+    if fits:
+        for i in range(team.thread, size, team.threads):
+            v = member(current, i)
+            put(pool, bucket_of(field[v], inverse), v)
+    return fits
 
 
 @compiled(allocates=False)
@@ -221,7 +227,8 @@ def relax(team, out, f, where, s, field, inverse, bucket, shared, queue, pools):
             calls += _work_off(other, pool, out, f, where, s, field, inverse, bucket, shared)
     else:
         for row in range(team.thread, len(pools.top), team.threads):
-            _hand_in(pool_of(pools, row), bucket, shared, queue)
+            if not hand_in(pool_of(pools, row), bucket, shared, TAIL, queue):
+                shared[FULL] = 1
         barrier(team.sync, team.threads)
         size = min(shared[TAIL], len(queue))
         amount = grain(team, size)
@@ -239,22 +246,22 @@ def relax(team, out, f, where, s, field, inverse, bucket, shared, queue, pools):
 
 
 @compiled(allocates=False)
-def _hand_in(pool, bucket, shared, queue):
-    """Move a thread's part of a bucket to the shared queue."""
+def hand_in(pool, bucket, shared, tail, queue):
+    """Move a thread's part of a bucket to the shared queue; returns whether there is room."""
     chunk = pool.heads[bucket]
     pool.heads[bucket] = _U0
     while chunk != _U0:
         filled = pool.filled[chunk]
-        at = np.uint64(atomic.add(shared, TAIL, np.int64(filled)))
+        at = np.uint64(atomic.add(shared, tail, np.int64(filled)))
         if at + filled > np.uint64(len(queue)):
-            shared[FULL] = 1
-            break
+            return False
         start = chunk * _CHUNK
         taken = _U0
         while taken < filled:
             queue[at + taken] = pool.vertices[start + taken]
             taken += _U1
         chunk = release(pool, chunk)
+    return True
 
 
 @compiled(allocates=False)

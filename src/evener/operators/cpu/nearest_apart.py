@@ -19,7 +19,6 @@ from evener.operators.cpu.frontier import (
     empty,
     flush,
     grain,
-    to_queue,
 )
 from evener.operators.cpu.nearest import (
     BUCKET,
@@ -30,14 +29,16 @@ from evener.operators.cpu.nearest import (
     ask_ahead,
     bucket_of,
     count,
+    fill,
     first_bucket,
+    hand_in,
     has_room,
     put,
     release,
 )
 from evener.operators.shared.frontier import is_new
 from evener.operators.shared.world import FULL, account, least
-from evener.operators.spmd import add_up, meet, member, share
+from evener.operators.spmd import add_up, meet, share
 
 _U0, _U1, _CHUNK = np.uint64(0), np.uint64(1), np.uint64(CHUNK)
 
@@ -94,22 +95,26 @@ def _receive(team, world, merge, values, field, inverse, pool):
 
 
 @compiled(allocates=False)
-def _drain(pool, bucket, shared, tail, queue, world):
-    """Move a thread's part of a bucket to the shared queue."""
+def _work_off(
+    ghost_team, world, pool, out, f, where, s, field, inverse, bucket, box, marks, stamp, waiting
+):  # fmt: skip
+    """Advance what this thread has in a bucket; returns how many ghosts wait, and the calls."""
+    calls = _U0
     chunk = pool.heads[bucket]
     pool.heads[bucket] = _U0
     while chunk != _U0:
-        filled = pool.filled[chunk]
-        at = np.uint64(atomic.add(shared, tail, np.int64(filled)))
-        if at + filled > np.uint64(len(queue)):
-            world.sync[CANCEL] = FULL
-            return
-        start = chunk * _CHUNK
-        taken = _U0
-        while taken < filled:
-            queue[at + taken] = pool.vertices[start + taken]
-            taken += _U1
+        at = chunk * _CHUNK
+        stop = at + pool.filled[chunk]
+        while at < stop:
+            ask_ahead(out, s, pool.vertices, at, stop)
+            waiting, made = _advance(
+                ghost_team, world, pool, out, f, where, s, field, inverse, bucket,
+                pool.vertices[at], box, marks, stamp, waiting,
+            )  # fmt: skip
+            calls += made
+            at += _U1
         chunk = release(pool, chunk)
+    return waiting, calls
 
 
 @compiled(allocates=False)
@@ -122,15 +127,9 @@ def nearest_apart(
     Returns rounds, calls of this thread, the stamp and the turn that were reached, and the cycles
     of communication.
     """
-    to_queue(team, current)
-    size = current.info[SIZE]
     calls, rounds, talked = _U0, np.int64(0), np.int64(0)
-    if not has_room(pool, np.uint64(size)):
+    if not fill(team, current, field, inverse, pool):
         world.sync[CANCEL] = FULL
-        size = 0
-    for i in range(team.thread, size, team.threads):
-        v = member(current, i)
-        put(pool, bucket_of(field[v], inverse), v)
     if team.thread == 0:
         shared[BUCKET] = shared[BUCKET + 8] = NONE
         shared[TAIL] = shared[TAIL + 8] = 0
@@ -146,7 +145,8 @@ def nearest_apart(
         if near == NONE or world.sync[STOP] != 0:
             break
         bucket = np.uint64(near)
-        _drain(pool, bucket, shared, TAIL + side, queue, world)
+        if not hand_in(pool, bucket, shared, TAIL + side, queue):
+            world.sync[CANCEL] = FULL
         if team.thread == 0:  # the words of the next round; nobody looks at them now
             shared[BUCKET + 8 - side] = NONE
             shared[TAIL + 8 - side] = 0
@@ -166,20 +166,11 @@ def nearest_apart(
                 calls += made
             first = claim(team.sync, amount)
         while pool.heads[bucket] != _U0 and count(pool, bucket) < np.uint64(FUSED):
-            chunk = pool.heads[bucket]
-            pool.heads[bucket] = _U0
-            while chunk != _U0:
-                at = chunk * _CHUNK
-                stop = at + pool.filled[chunk]
-                while at < stop:
-                    ask_ahead(out, s, pool.vertices, at, stop)
-                    waiting, made = _advance(
-                        ghost_team, world, pool, out, f, where, s, field, inverse, bucket,
-                        pool.vertices[at], box, marks, stamp, waiting,
-                    )  # fmt: skip
-                    calls += made
-                    at += _U1
-                chunk = release(pool, chunk)
+            waiting, made = _work_off(
+                ghost_team, world, pool, out, f, where, s, field, inverse, bucket, box, marks,
+                stamp, waiting,
+            )  # fmt: skip
+            calls += made
         flush(ghost_team, waiting, 0, box)
         began = cycles()
         barrier(team.sync, team.threads)

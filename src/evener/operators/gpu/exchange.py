@@ -1,4 +1,4 @@
-"""Exchanges between parts that a grid does in its own way: by bits, boxes and copies.
+"""Exchanges between parts that a grid does in its own way: by boxes and copies.
 
 See `evener.operators.shared.exchange`. Several loads are under way in each thread, since there are
 few threads and each load waits for another.
@@ -9,87 +9,16 @@ from __future__ import annotations
 import numpy as np
 
 from evener.device import atomic, compiled
-from evener.device.warp import CANCEL, ballot, barrier, count_bits, set_bits, shuffle
-from evener.operators.gpu.frontier import FORM, TURNS, append, below, flush, has_bit
+from evener.device.warp import CANCEL, ballot, barrier, count_bits, shuffle
+from evener.operators.gpu.frontier import TURNS, append, below, flush
 from evener.operators.gpu.record import remember, remember_edges
 from evener.operators.gpu.world import BOXED
-from evener.operators.shared.frontier import ALL, BITS, QUEUE, SIZE
-from evener.operators.shared.hub import first_of, is_far
+from evener.operators.shared.frontier import SIZE
+from evener.operators.shared.hub import first_of
 from evener.operators.shared.world import FULL, account, count_message
-from evener.operators.spmd import add_up, meet, member
+from evener.operators.spmd import add_up, meet
 
 _U0, _U2, _U3, _U4 = np.uint64(0), np.uint64(2), np.uint64(3), np.uint64(4)
-_U5, _U31, _FULL_WORD = np.uint64(5), np.uint64(31), np.uint32(0xFFFFFFFF)
-
-
-# ---- from owners to ghosts --------------------------------------------------------------------
-
-
-@compiled(allocates=False)
-def mark_members(team, world, current, members):
-    """Make bits of the frontier of this part; nobody reads them before the next meeting."""
-    owned = world.owned[world.part]
-    form = current.info[FORM]
-    for w in range(team.thread, len(members), team.threads):
-        word = np.uint32(0)
-        if form == ALL:
-            rest = owned - 32 * np.int64(w)
-            if rest >= 32:
-                word = _FULL_WORD
-            elif rest > 0:
-                word = np.uint32((np.int64(1) << rest) - 1)
-        elif form == BITS and w < len(current.bits):
-            word = current.bits[np.uint64(w)]
-        members[np.uint64(w)] = word
-    if form == QUEUE:
-        barrier(team.sync)
-        for i in range(team.thread, current.info[SIZE], team.threads):
-            join(members, member(current, i))
-
-
-@compiled(allocates=False)
-def spread(team, world, members, peek, place, values, olds, width):
-    """Let ghosts stand for owners that are members, and give those the values of their owners.
-
-    ``peek(values, home)`` has the values of an owner, ``place(values, olds, slot, ghost, found)``
-    gives them to a ghost.
-    """
-    meet(world)
-    me = world.part
-    before = world.owned[me] - first_of(world, me, 0)  # from the number of a ghost to its bit
-    apart = np.uint64(32 * team.warps)
-    four = _U4 * apart
-    for q in range(world.parts):
-        low, high = first_of(world, me, q), first_of(world, me, q + 1)
-        if is_far(world, q) or low == high:
-            continue
-        theirs = np.uint64(32 * world.words_from[q] - world.bases[q])
-        homes, size = world.home[low:high], np.uint64(high - low)
-        ghost, slot = np.uint64(low), np.uint64(world.bases[me] + before + low)
-        told_here = np.int64(0)
-        w = (before + low) // 32 + team.rank
-        # Lanes that begin before the first ghost are beyond the last one, by far.
-        at = np.uint64(32 * w + team.lane - before - low)
-        a, b = four_at(homes, size, at, apart), four_at(homes, size, at + four, apart)
-        while 32 * w < before + high:
-            # Eight words at a time and the homes of the next, so that many loads are under way:
-            # there are few threads, and each load waits for another.
-            next_a = four_at(homes, size, at + _U2 * four, apart)
-            next_b = four_at(homes, size, at + _U3 * four, apart)
-            in_a, has_a = four_members(world.bits, theirs, peek, values, a)
-            in_b, has_b = four_members(world.bits, theirs, peek, values, b)
-            in_a, in_b = so_many(in_a, size, at, apart), so_many(in_b, size, at + four, apart)
-            place_four(place, values, olds, slot + at, ghost + at, apart, in_a, has_a)
-            place_four(place, values, olds, slot + at + four, ghost + at + four, apart, in_b, has_b)
-            told_here += join_four(team, members, w, in_a)
-            told_here += join_four(team, members, w + 4 * team.warps, in_b)
-            a, b = next_a, next_b
-            at += _U2 * four
-            w += 8 * team.warps
-        if team.lane == 0 and told_here > 0:
-            atomic.add(world.counts, me * world.parts + q, told_here)
-    meet(world)
-    account(team, world, True, width, True)
 
 
 @compiled(allocates=False)
@@ -101,66 +30,6 @@ def four_at(array, size, at, apart):
     c = np.uint64(array[at_c if at_c < size else _U0])
     d = np.uint64(array[at_d if at_d < size else _U0])
     return a, b, c, d
-
-
-@compiled(allocates=False)
-def four_members(bits, theirs, peek, values, homes):
-    """Which of four owners are members, and their values."""
-    a, b, c, d = homes
-    has = peek(values, a), peek(values, b), peek(values, c), peek(values, d)
-    inside = (
-        has_bit(bits, a + theirs), has_bit(bits, b + theirs), has_bit(bits, c + theirs),
-        has_bit(bits, d + theirs),
-    )  # fmt: skip
-    return inside, has
-
-
-@compiled(allocates=False)
-def so_many(inside, size, at, apart):
-    """Of four so far apart, those inside that are there."""
-    a, b = inside[0] and at < size, inside[1] and at + apart < size
-    c, d = inside[2] and at + _U2 * apart < size, inside[3] and at + _U3 * apart < size
-    return a, b, c, d
-
-
-@compiled(allocates=False)
-def place_four(place, values, olds, slot, ghost, apart, inside, has):
-    """Give four ghosts, so far apart, what their owners have, if those are members."""
-    if inside[0]:
-        place(values, olds, slot, ghost, has[0])
-    if inside[1]:
-        place(values, olds, slot + apart, ghost + apart, has[1])
-    if inside[2]:
-        place(values, olds, slot + _U2 * apart, ghost + _U2 * apart, has[2])
-    if inside[3]:
-        place(values, olds, slot + _U3 * apart, ghost + _U3 * apart, has[3])
-
-
-@compiled(allocates=False)
-def join_four(team, members, w, inside):
-    """Set the bits of four words, one of each round of the warps; returns how many."""
-    return (
-        join_word(team, members, w, inside[0])
-        + join_word(team, members, w + team.warps, inside[1])
-        + join_word(team, members, w + 2 * team.warps, inside[2])
-        + join_word(team, members, w + 3 * team.warps, inside[3])
-    )
-
-
-@compiled(allocates=False)
-def join_word(team, members, w, inside):
-    """Set the bits of a word for the lanes that are inside; returns how many."""
-    word = ballot(inside)
-    if team.lane == 0 and word != 0:
-        set_bits(members, np.uint64(w), word)  # owned ones, or ghosts of another, may be there too
-    return count_bits(word)
-
-
-@compiled(allocates=False)
-def join(members, v):
-    """Set the bit of a vertex."""
-    at = np.uint64(v)
-    set_bits(members, at >> _U5, np.uint32(np.uint32(1) << np.uint32(at & _U31)))
 
 
 # ---- from ghosts to owners --------------------------------------------------------------------

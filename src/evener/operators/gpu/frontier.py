@@ -50,7 +50,7 @@ CANCEL_EVERY = 32
 NARROW = 4  # vertices for each warp, a group of lanes each, of a frontier that is that small
 GROUP = 8  # lanes for one short list
 
-_U1, _U5, _U31 = (np.uint32(value) for value in (1, 5, 31))
+_U1, _U31 = np.uint32(1), np.uint32(31)
 
 
 class Team(NamedTuple):

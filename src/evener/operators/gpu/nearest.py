@@ -148,27 +148,17 @@ def nearest(
     team = fill_pile(team, current, shared, far, in_far)
     rounds, calls, turn = np.int64(0), np.int64(0), np.int64(0)
     bucket = np.int64(-1)
-    stopped = False
-    spread = len(out.indices) // len(out.indptr) // SPARSE + 1
+    stopped, spread = False, spread_of(out)
     while not stopped:
         which = (turn & 1) * APART
         size = shared[PILE + which]
-        low = nearest_bucket(team, far, size, field, inverse, bucket)
-        if team.lane == 0 and low < NONE:
-            atomic.min(shared, NEAREST + which, low)
-        barrier(team.sync)
-        bucket = shared[NEAREST + which]
+        bucket = nearest_bucket(team, far, size, field, inverse, bucket, shared, which)
         if bucket == NONE:
             leave_pile(team, far, size, in_far)
             break
         made += 1
         following = fresh(team, following, infos, made)
-        split(team, far, size, farther, shared, APART - which, following, in_far, field, inverse,
-              bucket)  # fmt: skip
-        barrier(team.sync)
-        if team.thread == 0:  # for the split after the next; nobody looks at them now
-            shared[PILE + which] = 0
-            shared[NEAREST + which] = NONE
+        split(team, far, size, farther, shared, which, following, in_far, field, inverse, bucket)
         current, following = following, current
         far, farther = farther, far
         turn += 1
@@ -177,10 +167,9 @@ def nearest(
             made += 1
             stamp += 1
             following = fresh(team, following, infos, made)
-            is_small = current.info[SIZE] * spread <= FREE * team.warps
-            sink = Sorted(
-                following.queue, following.info, out.indptr, far, shared, PILE + APART - which,
-                marks, stamp, in_far, field, inverse, bucket, is_small,
+            sink = sorted_into(
+                team, out, current, following, far, shared, which, marks, stamp, in_far, field,
+                inverse, bucket, spread,
             )  # fmt: skip
             calls += visit(
                 team, out, current, always, 0, ALL_NEIGHBOURS, f, where, s, take, done, sink,
@@ -193,8 +182,8 @@ def nearest(
 
 
 @compiled(allocates=False)
-def nearest_bucket(team, far, size, field, inverse, bucket):
-    """The nearest bucket beyond the last one, of the part of the pile that a warp looks at."""
+def nearest_bucket(team, far, size, field, inverse, bucket, shared, which):
+    """The nearest bucket in the pile beyond the last one, as all threads then know it."""
     low = NONE
     i = team.thread
     while i < size:
@@ -204,13 +193,35 @@ def nearest_bucket(team, far, size, field, inverse, bucket):
         i += team.threads
     for power in range(5):
         low = min(low, shuffle_xor(low, 1 << power))
-    return low
+    if team.lane == 0 and low < NONE:
+        atomic.min(shared, NEAREST + which, low)
+    barrier(team.sync)
+    return shared[NEAREST + which]
 
 
 @compiled(allocates=False)
-def split(team, far, size, farther, shared, word, near, in_far, field, inverse, bucket):
+def spread_of(out):
+    """How many times earlier than at few edges a vertex a frontier is large."""
+    return len(out.indices) // len(out.indptr) // SPARSE + 1
+
+
+@compiled(allocates=False)
+def sorted_into(
+    team, out, current, following, far, shared, which, marks, stamp, in_far, field, inverse, bucket,
+    spread,
+):  # fmt: skip
+    """Where a round from ``current`` puts what it emits; ``spread``: see `spread_of`."""
+    is_small = current.info[SIZE] * spread <= FREE * team.warps
+    return Sorted(
+        following.queue, following.info, out.indptr, far, shared, PILE + APART - which, marks,
+        stamp, in_far, field, inverse, bucket, is_small,
+    )  # fmt: skip
+
+
+@compiled(allocates=False)
+def split(team, far, size, farther, shared, which, near, in_far, field, inverse, bucket):
     """Divide the pile: this bucket is near, what is settled leaves, the rest stays far."""
-    some, more = np.int64(0), np.int64(0)
+    some, more, word = np.int64(0), np.int64(0), PILE + APART - which
     base = team.rank * 32
     while base < size:
         i = base + team.lane
@@ -223,7 +234,11 @@ def split(team, far, size, farther, shared, word, near, in_far, field, inverse, 
             if not stays:
                 in_far[np.uint64(v)] = 0
         some = append(team, some, 0, near.queue, near.info, SIZE, here, v)
-        more = append(team, more, 1, farther, shared, PILE + word, stays, v)
+        more = append(team, more, 1, farther, shared, word, stays, v)
         base += team.threads
     flush(team, some, 0, near.queue, near.info, SIZE)
-    flush(team, more, 1, farther, shared, PILE + word)
+    flush(team, more, 1, farther, shared, word)
+    barrier(team.sync)
+    if team.thread == 0:  # for the split after the next; nobody looks at them now
+        shared[PILE + which] = 0
+        shared[NEAREST + which] = NONE

@@ -10,22 +10,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from evener.device import atomic, compiled
+from evener.device import compiled
 from evener.device.warp import barrier, cycles
-from evener.operators.gpu.advance import ALL_NEIGHBOURS, FREE
+from evener.operators.gpu.advance import ALL_NEIGHBOURS
 from evener.operators.gpu.exchange import arrived, next_stamp, put_away
 from evener.operators.gpu.frontier import SIZE, TURNS, begin, fresh
 from evener.operators.gpu.nearest import (
     APART,
-    NEAREST,
     NONE,
     PILE,
-    SPARSE,
     Sorted,
     fill_pile,
     leave_pile,
     nearest_bucket,
+    sorted_into,
     split,
+    spread_of,
 )
 from evener.operators.gpu.nearest import done as done_here
 from evener.operators.gpu.nearest import take as take_here
@@ -103,17 +103,13 @@ def nearest_apart(
     team = fill_pile(team, current, shared, far, in_far)
     rounds, calls, half, talked = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     bucket = np.int64(-1)
-    stopped = False
-    spread = len(out.indices) // len(out.indptr) // SPARSE + 1
+    stopped, spread = False, spread_of(out)
     while not stopped:
         which = (half & 1) * APART
         size = shared[PILE + which]
-        low = nearest_bucket(team, far, size, field, inverse, bucket)
-        if team.lane == 0 and low < NONE:
-            atomic.min(shared, NEAREST + which, low)
-        barrier(team.sync)
+        bucket = nearest_bucket(team, far, size, field, inverse, bucket, shared, which)
         clock = cycles()
-        bucket = least(team, world, turn, shared[NEAREST + which])
+        bucket = least(team, world, turn, bucket)
         talked += cycles() - clock
         stopped = why_stop(world, turn) != 0
         turn = 1 - turn
@@ -122,12 +118,7 @@ def nearest_apart(
             break
         made += 1
         following = fresh(team, following, infos, made)
-        split(team, far, size, farther, shared, APART - which, following, in_far, field, inverse,
-              bucket)  # fmt: skip
-        barrier(team.sync)
-        if team.thread == 0:  # for the split after the next; nobody looks at them now
-            shared[PILE + which] = 0
-            shared[NEAREST + which] = NONE
+        split(team, far, size, farther, shared, which, following, in_far, field, inverse, bucket)
         current, following = following, current
         far, farther = farther, far
         half += 1
@@ -143,10 +134,9 @@ def nearest_apart(
             made += 1
             stamp = next_stamp(team, world, stamp)
             following = fresh(team, following, infos, made)
-            is_small = current.info[SIZE] * spread <= FREE * team.warps
-            sink = Sorted(
-                following.queue, following.info, out.indptr, far, shared, PILE + APART - which,
-                marks, stamp, in_far, field, inverse, bucket, is_small,
+            sink = sorted_into(
+                team, out, current, following, far, shared, which, marks, stamp, in_far, field,
+                inverse, bucket, spread,
             )  # fmt: skip
             away = SortedAway(sink, len(out.indptr) - 1, world)
             calls += visit(

@@ -12,8 +12,6 @@ QUEUE, BITS, ALL = 0, 1, 2  # forms of a frontier
 PUSH, PULL, AUTO = 0, 1, 2  # directions of an advance
 SIZE = 0  # the first word of Frontier.info; where the others are differs between devices
 
-_U1, _U6, _U63 = np.uint64(1), np.uint64(6), np.uint64(63)
-
 
 class Frontier(NamedTuple):
     """A set of vertices; `info` says in which form, how many, and how many arcs leave them."""
@@ -21,12 +19,6 @@ class Frontier(NamedTuple):
     queue: np.ndarray
     bits: np.ndarray
     info: np.ndarray
-
-
-@compiled(allocates=False)
-def has_bit(bits, v):
-    """Whether a vertex is in a set of bits."""
-    return (bits[np.uint64(v) >> _U6] >> (np.uint64(v) & _U63)) & _U1 != 0
 
 
 @compiled(allocates=False)

@@ -17,15 +17,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from evener.device import atomic, compiled
-from evener.operators.shared.frontier import has_bit
+from evener.device import compiled
 from evener.operators.spmd import add_up, box_size, set_box_size, share
 
 APART = 8  # words of one part: a number, another, whether it is to stop
 GROUP = 256  # ghosts whose values are packed together
 FLAG_WORDS = 16  # between the flags of two machines, so that each has a cache line of its own
-
-_U1, _U63 = np.uint64(1), np.uint64(63)
 
 
 class Hub(NamedTuple):
@@ -111,91 +108,6 @@ def clear_far(team, world, copy, values, olds):
             for g in range(first, last, step):
                 slot = np.uint64(slots + g)
                 copy(values, olds, slot, np.uint64(g), slot)
-
-
-@compiled(allocates=False)
-def carry_members(team, world, members, pack, arrive, values, boxes, olds, half):
-    """Carry which owners are in the frontier, a bit for each ghost, and the values of those.
-
-    Of each `GROUP` of ghosts the values that travel stand together, where its first would: a link
-    between devices is slow if what crosses it lies here and there. Ghosts that arrive join the
-    ``members`` of this part.
-    """
-    hub, me, shift = world.hub, world.part, half * world.hub.total
-    mine = np.uint64(64 * world.words_from[me] - world.bases[me])
-    for p in range(world.parts):
-        if is_far(world, p):
-            low, high = first_of(world, p, me), first_of(world, p, me + 1)
-            place = bits_of(world, p, me, half) // 64
-            first, last, step = share(team, low // GROUP, (high + GROUP - 1) // GROUP)
-            for group in range(first, last, step):
-                at = max(low, GROUP * group) + shift
-                for w in words_of(group, low, high):
-                    word = np.uint64(0)
-                    for g in range(max(low, 64 * w), min(high, 64 * w + 64)):
-                        home = np.uint64(world.home[np.uint64(g)])
-                        if has_bit(world.bits, home + mine):
-                            word |= _U1 << (np.uint64(g) & _U63)
-                            pack(values, boxes, home, np.uint64(at))
-                            at += 1
-                    hub.bits[np.uint64(place + w)] = word
-    hub.shake(team, world, hub.sizes, hub.far_sizes, half)
-    slots, numbers = slots_of(world, me), world.owned[me] - first_of(world, me, 0)
-    for q in range(world.parts):
-        if is_far(world, q):
-            low, high = first_of(world, me, q), first_of(world, me, q + 1)
-            place = bits_of(world, me, q, half) // 64
-            first, last, step = share(team, low // GROUP, (high + GROUP - 1) // GROUP)
-            told = np.int64(0)
-            for group in range(first, last, step):
-                begin = at = max(low, GROUP * group) + shift
-                for w in words_of(group, low, high):
-                    word = hub.bits[np.uint64(place + w)]
-                    join_words(members, 64 * w + numbers, word)
-                    g = 64 * w
-                    while word != 0:
-                        if word & _U1:
-                            slot = np.uint64(slots + g)
-                            arrive(values, olds, boxes, slot, np.uint64(g), np.uint64(at))
-                            at += 1
-                        word >>= _U1
-                        g += 1
-                told += at - begin
-            add_up(team, world.counts, me * world.parts + q, told)
-
-
-@compiled(allocates=False)
-def words_of(group, low, high):
-    """The words of 64 bits of a group that a link has: none, if the link has no ghosts.
-
-    The other machine writes no more than these, and the hub holds what earlier runs left there.
-    """
-    each = GROUP // 64
-    first, last = max(each * group, low // 64), min(each * group + each, (high + 63) // 64)
-    return range(first, last if low < high else first)
-
-
-@compiled(allocates=False)
-def join_words(bits, place, word):
-    """Set the bits of a word that begins at any place, be it before the first if they are 0."""
-    at, rest = place >> 6, np.uint64(place & 63)
-    low = word << rest
-    high = word >> (_U63 - rest) >> _U1
-    if low != 0:
-        set_bits(bits, np.uint64(at), low)
-    if high != 0:
-        set_bits(bits, np.uint64(at + 1), high)
-
-
-@compiled(allocates=False)
-def set_bits(bits, at, word):
-    """Set bits of a word that other threads may be setting others of."""
-    old = bits[at]
-    while old & word != word:
-        seen = atomic.cas(bits, at, old, old | word)
-        if seen == old:
-            break
-        old = seen
 
 
 @compiled(allocates=False)
