@@ -17,9 +17,6 @@ the other one hooks again in the next round.
 Encoding: ``component`` is the smallest index in the component.
 """
 
-# Functors take no docstrings, and what a body declares is an array when it runs.
-# mypy: disable-error-code="assignment, attr-defined, call-overload, index, operator, override"
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
@@ -34,6 +31,7 @@ from evener.engine.deferred import Counting
 from evener.engine.run import run
 from evener.graph.csr import Graph, require_graph
 from evener.programs import VERTEX, Field, Program, Scalar, functor
+from evener.programs.kinds import Loop
 from evener.programs.stages import compute, edges, reduce, repeat
 
 if TYPE_CHECKING:
@@ -83,7 +81,7 @@ class DirectedComponents(Program):
     def start(self):
         self.component[:] = Counting(self.num_vertices)
 
-    loop = repeat(edges(hook), compute(compress, over="all"), until=unchanged)
+    loop: Loop = repeat(edges(hook), compute(compress, over="all"), until=unchanged)
 
 
 class Components(DirectedComponents):

@@ -12,9 +12,6 @@ Encoding: ranks add up to 1. The iteration ends once the ranks changed by less t
 total (Σ|Δ|), or after ``max_iterations``.
 """
 
-# Functors take no docstrings, and what a body declares is an array when it runs.
-# mypy: disable-error-code="assignment, attr-defined, call-overload, index, operator, override"
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
@@ -35,6 +32,7 @@ from evener.engine.run import run
 from evener.errors import GraphError
 from evener.graph.csr import Graph, require_graph
 from evener.programs import Field, Param, Program, Scalar, functor
+from evener.programs.kinds import Loop
 from evener.programs.stages import compute, gather, reduce, repeat
 
 if TYPE_CHECKING:
@@ -83,7 +81,7 @@ class PageRank(Program):
     def start(self):
         self.rank[:] = 1 / max(1, self.num_vertices)
 
-    loop = (
+    loop: Loop = (
         compute(begin, over="all"),
         repeat(
             gather(carried, "sum", renew, over="all"),

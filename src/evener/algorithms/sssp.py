@@ -15,9 +15,6 @@ exported as floats, infinite where no path leads; ``parent`` is an index, -1 at 
 unreached.
 """
 
-# Functors take no docstrings, and what a body declares is an array when it runs.
-# mypy: disable-error-code="assignment, attr-defined, call-overload, index, operator, override"
-
 from __future__ import annotations
 
 import math
@@ -41,6 +38,7 @@ from evener.engine.run import run
 from evener.errors import GraphError, shown
 from evener.graph.csr import Graph
 from evener.programs import VERTEX, WEIGHT, Field, Param, Program, Scalar, Vertex, functor
+from evener.programs.kinds import Loop
 from evener.programs.stages import advance, compute, filter, nearest, reduce, repeat
 
 if TYPE_CHECKING:
@@ -67,7 +65,7 @@ class SSSP(Program):
         self.distance[source] = 0
         return [source]
 
-    loop = repeat(advance(relax), order=nearest(distance, delta))
+    loop: Loop = repeat(advance(relax), order=nearest(distance, delta))
 
 
 class NarrowSSSP(SSSP):
@@ -135,7 +133,7 @@ class Parents(Program):
     def start(self, found, source: Vertex):
         self.distance[:] = found
 
-    loop = advance(adopt, over="all")
+    loop: Loop = advance(adopt, over="all")
 
 
 class LevelParents(Parents):

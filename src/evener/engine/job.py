@@ -81,7 +81,7 @@ def set_up(
     fields = {name: _allocate(f, graph, lazy) for name, f in d.fields.items()}
     for name, value in {**fields, **params}.items():
         setattr(instance, name, value)
-    instance.graph, instance.num_vertices = graph, graph.num_vertices  # type: ignore[attr-defined]
+    instance.graph, instance.num_vertices = graph, graph.num_vertices
     frontier = _frontier(d, graph, _started(d, instance, arguments))
     for name, array in fields.items():
         if getattr(instance, name) is not array:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self, overload
 
 import numpy as np
 
 from evener.programs.mistakes import mistake
+
+if TYPE_CHECKING:
+    from evener.programs.program import Program
 
 MERGES = ("min", "max", "sum", "any")
 HIDDEN = "evener_"  # fields and functors that programs are given: no result shows them
@@ -30,7 +33,7 @@ WEIGHT = _Kind("WEIGHT")
 """As dtype of a field: what sums of the graph's weights need, int64 for integers."""
 
 
-class Vertex:
+class Vertex(Any):
     """Annotation of a parameter of ``start``: callers give labels, ``start`` receives indices.
 
     Examples
@@ -53,10 +56,21 @@ class Vertex:
 class _Declared:
     """A thing declared in the body of a program; it learns its name when the class is made.
 
-    A second name in the body, as in ``max_supersteps = rounds``, stays a second name.
+    A second name in the body, as in ``max_supersteps = rounds``, stays a second name. To a type
+    checker it is a descriptor: the class has the declaration, ``start`` and functors a value.
     """
 
     name = "?"
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __get__(self, instance: None, owner: Any = None) -> Self: ...
+        @overload
+        def __get__(self, instance: Program, owner: Any = None) -> Any: ...
+        @overload
+        def __get__(self, instance: object, owner: Any = None) -> Self: ...
+        def __get__(self, instance: Any, owner: Any = None) -> Any: ...
 
     def __set_name__(self, owner: type, name: str) -> None:
         if self.name == "?":
@@ -93,6 +107,16 @@ class Field(_Declared):
     >>> Field(np.int32, merge="min").initial(np.dtype(np.int32))
     2147483647
     """
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __get__(self, instance: None, owner: Any = None) -> Self: ...
+        @overload
+        def __get__(self, instance: Program, owner: Any = None) -> np.ndarray: ...
+        @overload
+        def __get__(self, instance: object, owner: Any = None) -> Self: ...
+        def __get__(self, instance: Any, owner: Any = None) -> Any: ...
 
     def __init__(
         self,
