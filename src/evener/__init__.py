@@ -27,6 +27,7 @@ from evener.graph import generate
 from evener.graph.csr import Graph
 from evener.graph.files import load
 from evener.programs import (
+    ID,
     VERTEX,
     WEIGHT,
     Field,
@@ -44,6 +45,7 @@ from evener.versions import show_versions
 __version__ = "0.1.0"
 
 __all__ = [
+    "ID",
     "VERTEX",
     "WEIGHT",
     "DeviceError",

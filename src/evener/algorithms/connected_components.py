@@ -27,10 +27,9 @@ from numpy import int64
 from evener.algorithms.arguments import require_options
 from evener.algorithms.outcome import only
 from evener.device import atomic
-from evener.engine.deferred import Counting
 from evener.engine.run import run
 from evener.graph.csr import Graph, require_graph
-from evener.programs import VERTEX, Field, Program, Scalar, functor
+from evener.programs import ID, VERTEX, Field, Program, Scalar, functor
 from evener.programs.kinds import Loop
 from evener.programs.stages import compute, edges, reduce, repeat
 
@@ -46,7 +45,7 @@ class DirectedComponents(Program):
     """Components over all arcs."""
 
     repeatable = True
-    component = Field(VERTEX, merge="min", replicated=True)
+    component = Field(VERTEX, fill=ID, merge="min", replicated=True)
 
     @functor
     def hook(src, dst, edge, s):
@@ -78,9 +77,6 @@ class DirectedComponents(Program):
     def unchanged(s):
         return not s.changed
 
-    def start(self):
-        self.component[:] = Counting(self.num_vertices)
-
     loop: Loop = repeat(edges(hook), compute(compress, over="all"), until=unchanged)
 
 
@@ -100,7 +96,6 @@ class Components(DirectedComponents):
     hook, compress = DirectedComponents.hook, DirectedComponents.compress
 
     def start(self):
-        DirectedComponents.start(self)
         step = max(1, self.num_vertices // SAMPLES)
         return np.arange(0, self.num_vertices, step)  # among them the giant is looked for
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from evener.engine.deferred import LazyArray
+from evener.engine.deferred import Counting, LazyArray
 from evener.engine.records import AS_NEEDED, Preallocation
 from evener.errors import EvenerError, GraphError, ProgramError, shown
 from evener.graph.csr import Graph
-from evener.programs.fields import VERTEX, WEIGHT, Field, Param
+from evener.programs.fields import ID, VERTEX, WEIGHT, Field, Param
 from evener.programs.mistakes import line_of, no_parameter
 from evener.programs.program import RUN_OPTIONS, Declaration, Program
 from evener.programs.stages import Repeat, walk
@@ -124,10 +124,14 @@ def field_dtype(kind: Any, graph: Graph) -> np.dtype:
 
 
 def _allocate(declared: Field, graph: Graph, lazy: bool) -> Any:
-    dtype = field_dtype(declared.dtype, graph)
-    if lazy:
-        return LazyArray(graph.num_vertices, dtype, declared.initial(dtype))
-    return np.full(graph.num_vertices, declared.initial(dtype), dtype)
+    dtype, n = field_dtype(declared.dtype, graph), graph.num_vertices
+    initial = declared.initial(dtype)
+    if not lazy:
+        return np.arange(n, dtype=dtype) if initial is ID else np.full(n, initial, dtype)
+    array = LazyArray(n, dtype, 0 if initial is ID else initial)
+    if initial is ID:
+        array[:] = Counting(n)
+    return array
 
 
 def _start_arguments(d: Declaration, graph: Graph, parameters: dict[str, Any]) -> dict[str, Any]:

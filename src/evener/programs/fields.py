@@ -17,7 +17,7 @@ COPY = f"{HIDDEN}before_"  # and the name of a field: what it was when the super
 
 
 class _Kind:
-    """A dtype that only the graph decides; compare by identity."""
+    """What only the graph decides, a dtype or a value; compare by identity."""
 
     def __init__(self, name: str):
         self.name = name
@@ -25,12 +25,19 @@ class _Kind:
     def __repr__(self) -> str:
         return self.name
 
+    def __reduce__(self) -> str:
+        return self.name  # pickled and copied it stays the one of this module
+
 
 VERTEX = _Kind("VERTEX")
 """As dtype of a field: the global index of a vertex, in the width of the graph's ids."""
 
 WEIGHT = _Kind("WEIGHT")
 """As dtype of a field: what sums of the graph's weights need, int64 for integers."""
+
+
+ID = _Kind("ID")
+"""As ``fill`` of a field: each vertex begins with its own global index."""
 
 
 class Vertex(Any):
@@ -89,7 +96,8 @@ class Field(_Declared):
     dtype
         A NumPy dtype, `VERTEX` or `WEIGHT`.
     fill
-        The value at the start of a run; by default the neutral value of ``merge``, else 0.
+        The value at the start of a run, or `ID`: each vertex begins with its own index. By default
+        the neutral value of ``merge``, else 0.
     merge
         How two values of one vertex combine: ``"min"``, ``"max"``, ``"sum"``, ``"any"`` (one of
         those that changed, whichever), or None if only one place writes a vertex.
@@ -106,6 +114,17 @@ class Field(_Declared):
     >>> from evener.programs.fields import Field
     >>> Field(np.int32, merge="min").initial(np.dtype(np.int32))
     2147483647
+
+    >>> import evener as ev
+    >>> class Lowest(ev.Program):
+    ...     lowest = ev.Field(ev.VERTEX, fill=ev.ID, merge="min")
+    ...     @ev.functor
+    ...     def lower(src, dst, edge, s):
+    ...         offer = s.lowest[src]
+    ...         return ev.atomic.min(s.lowest, dst, offer) > offer
+    ...     loop = ev.stages.repeat(ev.stages.advance(lower))
+    >>> ev.run(Lowest, ev.Graph.from_edges([1, 2], [3, 1]), device="python").lowest.tolist()
+    [0, 1, 2, 1]
     """
 
     if TYPE_CHECKING:
@@ -133,6 +152,8 @@ class Field(_Declared):
         if follows is not None and not isinstance(follows, Field):
             raise mistake(f"a field follows {follows!r}; it must be a field declared above it")
         self.dtype = dtype_of(dtype, "a field")
+        if fill is ID and self.dtype is not VERTEX and getattr(self.dtype, "kind", "f") not in "iu":
+            raise mistake(f"a field of type {self.dtype} begins with ID; it must hold integers")
         self.fill = fill
         self.merge = merge
         self.follows = follows
@@ -140,7 +161,10 @@ class Field(_Declared):
         self.missing = missing
 
     def initial(self, dtype: np.dtype) -> Any:
-        """The value that vertices start with, in the dtype that this graph gives the field."""
+        """The value that vertices start with, in the dtype that this graph gives the field.
+
+        Of fields that begin with `ID` it is that, since each vertex has its own.
+        """
         if self.fill is not None:
             return self.fill
         return neutral(self.merge, dtype)

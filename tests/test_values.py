@@ -1,0 +1,89 @@
+"""What values of fields the engine decides: the index of a vertex, and dtypes of a run or a graph."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import evener as ev
+from evener.engine.job import set_up
+from evener.engine.reference.loop import interpret
+from evener.programs import Field, Program, Vertex, functor
+from evener.programs.stages import advance, repeat
+from grid_parts_simulator import simulate_parts
+from grid_simulator import simulate
+
+DEVICES = ["python", "cpu:1", "cpu:2", "python+python", "cpu:1+cpu:1", "cpu:1+python"]
+on_devices = pytest.mark.parametrize("device", DEVICES)
+GRAPHS = {
+    "empty": ev.Graph.from_edges([], []),
+    "one vertex": ev.Graph.from_edges([], [], num_vertices=1),
+    "two components": ev.Graph.from_edges([1, 2, 4], [3, 1, 5], directed=False),
+}
+
+
+class Lowest(Program):
+    """The lowest index from which a vertex is reached, whose own begins as its index."""
+
+    lowest = Field(ev.VERTEX, fill=ev.ID, merge="min")
+    twin = Field("uint64", fill=ev.ID, missing=0)
+    kept = Field("int32", fill=ev.ID, merge="max", replicated=True)
+
+    @functor
+    def lower(src, dst, edge, s):
+        offer = s.lowest[src]
+        return ev.atomic.min(s.lowest, dst, offer) > offer
+
+    loop = repeat(advance(lower))
+
+
+class LowestFrom(Lowest):
+    def start(self, source: Vertex):
+        self.twin[source] = 9
+        return [source]
+
+
+def assert_lowest(fields, graph):
+    n = graph.num_vertices
+    interpret(job := set_up(Lowest, graph, {}))
+    assert fields["lowest"].tolist() == job.fields["lowest"].tolist()
+    assert fields["kept"].tolist() == list(range(n))
+    assert fields["lowest"].dtype == graph.indices.dtype
+
+
+@pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
+@on_devices
+def test_fields_that_begin_with_the_index(graph, device):
+    found = ev.run(Lowest, graph, device=device)
+    assert_lowest(found.to_numpy(), graph)
+    assert (
+        found.twin.tolist() == [0] * graph.num_vertices
+    )  # what is missing is what was not changed
+
+
+@pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
+def test_fields_that_begin_with_the_index_on_a_gpu(graph):
+    if graph.num_vertices:
+        assert_lowest(simulate(Lowest, graph, "auto", "auto").fields, graph)
+        assert_lowest(simulate_parts(Lowest, graph, 2).fields, graph)
+
+
+def test_what_is_reached_where_fields_begin_with_the_index():
+    found = ev.run(LowestFrom, GRAPHS["two components"], source=2, device="cpu")
+    for one in (found, pickle.loads(pickle.dumps(found))):
+        assert one.twin.tolist() == [0, 0, 9, 0, 0, 0]
+        assert one.reached.tolist() == [False, False, True, False, False, False]
+    assert pickle.loads(pickle.dumps(ev.ID)) is ev.ID
+
+
+@pytest.mark.parametrize("dtype", ["float64", "bool", ev.WEIGHT])
+def test_only_integers_begin_with_the_index(dtype):
+    with pytest.raises(ev.ProgramError, match="begins with ID; it must hold integers"):
+        Field(dtype, fill=ev.ID)
+
+
+def test_python_and_lazy_fields_begin_alike():
+    for lazy in (False, True):
+        made = set_up(Lowest, GRAPHS["two components"], {}, lazy=lazy).fields
+        assert not lazy or all(field.is_lazy for field in made.values())
+        assert all(np.asarray(field).tolist() == list(range(6)) for field in made.values())
