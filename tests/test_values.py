@@ -8,8 +8,9 @@ import pytest
 import evener as ev
 from evener.engine.job import set_up
 from evener.engine.reference.loop import interpret
-from evener.programs import Field, Program, Vertex, functor
-from evener.programs.stages import advance, repeat
+from evener.programs import Field, Param, Program, Scalar, Vertex, functor
+from evener.programs.reals import with_reals
+from evener.programs.stages import advance, compute, reduce, repeat
 from grid_parts_simulator import simulate_parts
 from grid_simulator import simulate
 
@@ -87,3 +88,59 @@ def test_python_and_lazy_fields_begin_alike():
         made = set_up(Lowest, GRAPHS["two components"], {}, lazy=lazy).fields
         assert not lazy or all(field.is_lazy for field in made.values())
         assert all(np.asarray(field).tolist() == list(range(6)) for field in made.values())
+
+
+class Decaying(Program):
+    """Values of what a run chooses, in a field, a parameter and a scalar."""
+
+    value = Field(ev.REAL, fill=1.0, merge="sum")
+    exact = Field("float64")
+    factor = Param(ev.REAL, 0.1)
+    total = Scalar(ev.REAL, "sum")
+
+    @functor
+    def decay(v, s):
+        s.value[v] *= s.factor
+        s.exact[v] = s.factor
+
+    @functor
+    def value_of(v, s):
+        return s.value[v]
+
+    loop = (compute(decay, over="all"), reduce(value_of, "sum", into=total, over="all"))
+
+
+@pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
+@pytest.mark.parametrize("dtype", [None, "float64", np.float32])
+@on_devices
+def test_a_run_chooses_what_reals_are(dtype, graph, device):
+    found = ev.run(Decaying, graph, dtype=dtype, device=device)
+    kind, n = np.dtype(dtype or "float64"), graph.num_vertices
+    assert (found.value.dtype, found.exact.dtype) == (kind, np.float64)
+    assert found.value.tolist() == [kind.type(0.1).item()] * n
+    assert found.exact.tolist() == [kind.type(0.1).item()] * n  # the parameter was rounded too
+    assert found.total == pytest.approx(0.1 * n)
+
+
+def test_reals_on_a_gpu():
+    graph = GRAPHS["two components"]
+    narrow = with_reals(Decaying, "float32")
+    for program, dtype in ((Decaying, np.float64), (narrow, np.float32)):
+        for have in (simulate(program, graph, "auto", "auto"), simulate_parts(program, graph, 2)):
+            assert have.fields["value"].dtype == dtype
+            assert have.fields["value"].tolist() == [dtype(0.1).item()] * 6
+    assert with_reals(Decaying, np.float32) is narrow  # made once, so that kernels are too
+    assert with_reals(Decaying, float) is Decaying
+
+
+def test_wrong_reals():
+    with pytest.raises(ev.EvenerError, match="dtype is 'int32'; it must be float32 or float64"):
+        ev.run(Decaying, GRAPHS["empty"], dtype="int32")
+    with pytest.raises(ev.EvenerError, match="dtype is 'real'; it must be"):
+        ev.run(Decaying, GRAPHS["empty"], dtype="real")
+    with pytest.raises(
+        ev.ProgramError, match="Lowest has no values of type REAL; leave dtype= out"
+    ):
+        ev.run(Lowest, GRAPHS["empty"], dtype="float32")
+    with pytest.raises(ev.ProgramError, match="has no values of type REAL"):
+        ev.bfs(GRAPHS["one vertex"], 0, dtype="float32")

@@ -28,6 +28,7 @@ from evener.graph.csr import Graph
 from evener.graph.files import load
 from evener.programs import (
     ID,
+    REAL,
     VERTEX,
     WEIGHT,
     Field,
@@ -46,6 +47,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ID",
+    "REAL",
     "VERTEX",
     "WEIGHT",
     "DeviceError",

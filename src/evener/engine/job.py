@@ -16,7 +16,7 @@ from evener.engine.deferred import Counting, LazyArray
 from evener.engine.records import AS_NEEDED, Preallocation
 from evener.errors import EvenerError, GraphError, ProgramError, shown
 from evener.graph.csr import Graph
-from evener.programs.fields import ID, VERTEX, WEIGHT, Field, Param
+from evener.programs.fields import ID, REAL, VERTEX, WEIGHT, Field, Param
 from evener.programs.mistakes import line_of, no_parameter
 from evener.programs.program import RUN_OPTIONS, Declaration, Program
 from evener.programs.stages import Repeat, walk
@@ -75,7 +75,7 @@ def set_up(
     if d.uses_weights and graph._weights is None:
         raise GraphError(f"{d.name} needs weights, but the graph has none.")
     arguments = _start_arguments(d, graph, parameters)
-    params = {name: _param(d, p, parameters) for name, p in d.params.items()}
+    params = {name: _param(d, p, graph, parameters) for name, p in d.params.items()}
     _refuse_unknown(d, parameters)
     instance = program.__new__(program)
     fields = {name: _allocate(f, graph, lazy) for name, f in d.fields.items()}
@@ -112,7 +112,9 @@ def _started(d: Declaration, instance: Any, arguments: dict[str, Any]) -> Any:
 
 
 def field_dtype(kind: Any, graph: Graph) -> np.dtype:
-    """The dtype that a field has on this graph."""
+    """The dtype that a field has on this graph, and where no run has chosen another."""
+    if kind is REAL:
+        return np.dtype(np.float64)
     if kind is VERTEX:
         return graph._indices.dtype
     if kind is WEIGHT:
@@ -145,11 +147,11 @@ def _start_arguments(d: Declaration, graph: Graph, parameters: dict[str, Any]) -
     return arguments
 
 
-def _param(d: Declaration, declared: Param, parameters: dict[str, Any]) -> Any:
+def _param(d: Declaration, declared: Param, graph: Graph, parameters: dict[str, Any]) -> Any:
     value = parameters.get(declared.name, declared.default)
-    dtype = declared.dtype
-    if dtype is VERTEX or dtype is WEIGHT:
+    if declared.dtype is VERTEX or declared.dtype is WEIGHT:
         raise ProgramError(f"{d.name}.{declared.name}: a parameter has a plain dtype.")
+    dtype = field_dtype(declared.dtype, graph)
     if _is_several(value):
         raise ProgramError(
             f"{d.name}: {declared.name} is given {_several(value)}, but a Param holds one value; "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evener import progress
 from evener.device import format_bytes, interrupts
@@ -17,6 +17,10 @@ from evener.engine.results.result import Result
 from evener.engine.targets.table import run_on, target_of
 from evener.graph.csr import Graph, require_graph
 from evener.programs.program import Program
+from evener.programs.reals import with_reals
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 
 def run(
@@ -33,6 +37,7 @@ def run(
     device_arrays: bool = False,
     check: bool = False,
     deterministic: bool = False,
+    dtype: DTypeLike | None = None,
     **parameters: Any,
 ) -> Result:
     """Run a program on a graph.
@@ -88,6 +93,8 @@ def run(
     deterministic
         Whether the answer must be the same to the last bit in every run (docs/contracts.md). On
         the CPU one thread runs a program whose updates race; GPUs and sets are refused for those.
+    dtype
+        What ``REAL`` stands for in the program: ``"float64"``, as by default, or ``"float32"``.
     **parameters
         The parameters of the program and of its ``start``; vertices are given as labels.
 
@@ -100,6 +107,8 @@ def run(
     [0, 1, 2, 3]
     """
     require_graph(graph)
+    if dtype is not None and hasattr(program, "declaration"):
+        program = with_reals(program, dtype)
     checking = None
     if checking_asked_for(check) and hasattr(program, "declaration"):
         checking = Checking(program, graph)

@@ -17,7 +17,7 @@ COPY = f"{HIDDEN}before_"  # and the name of a field: what it was when the super
 
 
 class _Kind:
-    """What only the graph decides, a dtype or a value; compare by identity."""
+    """What only the graph or the run decides, a dtype or a value; compare by identity."""
 
     def __init__(self, name: str):
         self.name = name
@@ -35,6 +35,9 @@ VERTEX = _Kind("VERTEX")
 WEIGHT = _Kind("WEIGHT")
 """As dtype of a field: what sums of the graph's weights need, int64 for integers."""
 
+
+REAL = _Kind("REAL")
+"""As dtype of a field, parameter or scalar: float64, or float32 in a run with that ``dtype=``."""
 
 ID = _Kind("ID")
 """As ``fill`` of a field: each vertex begins with its own global index."""
@@ -94,7 +97,7 @@ class Field(_Declared):
     Parameters
     ----------
     dtype
-        A NumPy dtype, `VERTEX` or `WEIGHT`.
+        A NumPy dtype, `VERTEX`, `WEIGHT` or `REAL`.
     fill
         The value at the start of a run, or `ID`: each vertex begins with its own index. By default
         the neutral value of ``merge``, else 0.
@@ -176,7 +179,7 @@ class Param(_Declared):
     Parameters
     ----------
     dtype
-        A NumPy dtype.
+        A NumPy dtype, or `REAL`.
     default
         The value of a run that is given none.
 
@@ -207,7 +210,7 @@ class Scalar(_Declared):
     Parameters
     ----------
     dtype
-        A NumPy dtype.
+        A NumPy dtype, `WEIGHT` or `REAL`.
     merge
         How values combine: ``"min"``, ``"max"``, ``"sum"`` or ``"any"``, as that of the stage.
 
@@ -239,7 +242,7 @@ class Scalar(_Declared):
 
 def dtype_of(dtype: Any, what: str) -> Any:
     """A NumPy dtype of 32 or 64 bits or bool, or one of the kinds above."""
-    if dtype is VERTEX or dtype is WEIGHT:
+    if isinstance(dtype, _Kind) and dtype is not ID:
         return dtype
     try:
         found = np.dtype(dtype)

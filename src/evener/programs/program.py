@@ -16,6 +16,7 @@ from evener.programs.before import with_copies
 from evener.programs.fields import HIDDEN, VERTEX, Field, Param, Scalar, Vertex
 from evener.programs.flow import resolve
 from evener.programs.functors import Functor
+from evener.programs.helpers import with_helpers
 from evener.programs.kinds import Loop
 from evener.programs.stages import Backwards, Reduce, Repeat, Stage, walk
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 RUN_OPTIONS = (
     "device", "partition", "exchange", "direction", "schedule", "memory_limit", "preallocate",
-    "device_arrays", "check", "deterministic",
+    "device_arrays", "check", "deterministic", "dtype",
 )  # fmt: skip
 RESERVED = (
     "count", "index", "id", "graph", "stats", "trace", "top", "explain", "weight", "degree",
@@ -141,7 +142,7 @@ def _declare(cls: type[Program]) -> Declaration:
     )  # fmt: skip
     _check_names(declaration)
     _check_loop(declaration)
-    declaration = with_copies(declaration)
+    declaration = with_copies(with_helpers(declaration))
     declaration = replace(declaration, loop=resolve(declaration.name, declaration.loop))
     _infer_accesses(declaration)
     return declaration
