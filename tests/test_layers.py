@@ -35,7 +35,7 @@ RANK = {name: rank for rank, name in enumerate(LAYERS)} | dict.fromkeys(TOP, len
 # first needed may point up: planning runs programs, and runs may ask for a plan.
 ENGINE = [
     "deferred", "records", "job", "devices", "results", "partition", "codegen", "measured", "memory",
-    "reference", "repeatable", "request", "targets", "checking", "run", "side_by_side", "planning",
+    "reference", "repeatable", "request", "targets", "checking", "side_by_side", "run", "planning",
 ]  # fmt: skip
 
 DEVICE_ONLY = {"numba", "cupy", "cupyx", "cuda", "llvmlite"}
