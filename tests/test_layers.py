@@ -34,7 +34,7 @@ RANK = {name: rank for rank, name in enumerate(LAYERS)} | dict.fromkeys(TOP, len
 # The rooms of `engine`, and its modules beside them, ranked likewise. What is imported when it is
 # first needed may point up: planning runs programs, and runs may ask for a plan.
 ENGINE = [
-    "deferred", "records", "job", "devices", "results", "partition", "codegen", "measured", "memory",
+    "deferred", "bucket_width", "records", "job", "devices", "results", "partition", "codegen", "measured", "memory",
     "reference", "repeatable", "request", "targets", "checking", "side_by_side", "run", "planning",
 ]  # fmt: skip
 

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 import evener as ev
+from evener.engine.bucket_width import bucket_width
 from evener.engine.job import set_up
 from evener.engine.reference.loop import interpret
 from evener.programs import Field, Param, Program, Scalar, Vertex, functor
 from evener.programs.reals import with_reals
-from evener.programs.stages import advance, compute, reduce, repeat
+from evener.programs.stages import advance, compute, nearest, reduce, repeat
 from grid_parts_simulator import simulate_parts
 from grid_simulator import simulate
 
@@ -144,3 +145,66 @@ def test_wrong_reals():
         ev.run(Lowest, GRAPHS["empty"], dtype="float32")
     with pytest.raises(ev.ProgramError, match="has no values of type REAL"):
         ev.bfs(GRAPHS["one vertex"], 0, dtype="float32")
+
+
+class Lengths(Program):
+    length = Field(ev.DISTANCE, merge="min", missing=-1)
+    delta = Param("float64", 1.0)
+
+    @functor
+    def relax(src, dst, edge, s):
+        offer = s.length[src] + s.weight[edge]
+        return ev.atomic.min(s.length, dst, offer) > offer
+
+    def start(self, source: Vertex):
+        self.length[source] = 0
+        return [source]
+
+    loop = repeat(advance(relax), order=nearest(length, delta))
+
+
+def path_of(weight, n=3):
+    dtype = None if isinstance(weight, float) else np.int64
+    return ev.Graph.from_edges(np.arange(n - 1), np.arange(1, n), np.full(n - 1, weight, dtype))
+
+
+@pytest.mark.parametrize(("weight", "dtype"), [
+    (0, "int32"), (5, "int32"), ((2**31 - 2) // 3, "int32"), ((2**31 - 2) // 3 + 1, "int64"),
+    (2**40, "int64"), (0.5, "float64"), (-1, "int64"),
+])  # fmt: skip
+def test_distances_take_32_bits_where_those_suffice(weight, dtype):
+    graph = path_of(weight)
+    assert set_up(Lengths, graph, {"source": 0}).fields["length"].dtype == dtype
+    for device in DEVICES if weight >= 0 else ["cpu:1"]:
+        found = ev.run(Lengths, graph, source=0, delta="auto", device=device)
+        assert found.length.tolist() == [0, weight, 2 * weight]
+        assert found.length.dtype == dtype
+        unreached = ev.run(Lengths, graph, source=2, device=device)
+        assert unreached.length.tolist() == [-1, -1, 0]
+
+
+def test_a_distance_of_all_that_32_bits_hold():
+    n = 2**10
+    graph = path_of((2**31 - 2) // n, n)
+    found = ev.sssp(graph, 0, device="cpu:2")
+    assert found._fields.maker("distance").array.dtype == np.int32
+    assert found.distance[-1] == (n - 1) * ((2**31 - 2) // n)
+    assert found.parent.tolist() == [-1, *range(n - 1)]
+    wide = ev.sssp(path_of((2**31 - 2) // n + 1, n), 0, device="cpu:2")
+    assert wide._fields.maker("distance").array.dtype == np.int64
+    assert wide.distance[-1] == (n - 1) * ((2**31 - 2) // n + 1)
+
+
+def test_the_engine_chooses_the_width_of_buckets():
+    graph = ev.generate.grid(20, 20, weights=(1, 255), seed=1)
+    widths = [bucket_width(graph, kind) for kind in ("cpu", "cuda")]
+    assert widths[0] < widths[1]
+    for kind, width in zip(("cpu", "cuda"), widths, strict=True):
+        job = set_up(Lengths, graph, {"source": 0, "delta": "auto"}, kind=kind)
+        assert job.params["delta"] == width
+        job.begin_again()
+        assert job.params["delta"] == width
+    assert bucket_width(ev.Graph.from_edges([], []), "cpu") == 1
+    assert bucket_width(path_of(0), "cpu") == 1
+    with pytest.raises(ev.ProgramError, match="delta is 'wide'; expected float64"):
+        ev.run(Lengths, graph, source=0, delta="wide", device="cpu:1")

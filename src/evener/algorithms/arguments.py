@@ -5,14 +5,14 @@ from __future__ import annotations
 import inspect
 import math
 import operator
-import weakref
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from evener.errors import GraphError, shown
 from evener.graph.csr import Graph, require_graph
+from evener.graph.spread import Spread, spread_of
 from evener.programs.mistakes import no_parameter
 from evener.programs.program import RUN_OPTIONS
 
@@ -32,18 +32,6 @@ def require_options(algorithm: Callable[..., Any], options: Mapping[str, Any]) -
             raise no_parameter(algorithm.__name__, name, own, RUN_OPTIONS)
 
 
-class Spread(NamedTuple):
-    """Smallest, mean and largest weight; not-a-number if one weight is."""
-
-    low: float
-    mean: float
-    high: float
-
-
-# A pass over all weights costs as much as a tenth of SSSP, and a graph does not change.
-_spreads: weakref.WeakKeyDictionary[Graph, Spread] = weakref.WeakKeyDictionary()
-
-
 def spread_of_weights(graph: Graph, algorithm: str, *, finite: bool = False) -> Spread:
     """The spread of a graph's weights, found once a graph; GraphError if it has none.
 
@@ -55,14 +43,7 @@ def spread_of_weights(graph: Graph, algorithm: str, *, finite: bool = False) -> 
             f"{algorithm} needs weights, but the graph has none; name the column that has them by "
             "weight= (--weight), or make the graph with one for each edge."
         )
-    found = _spreads.get(graph)
-    if found is None:
-        w = graph.weights
-        with np.errstate(invalid="ignore"):  # weights of both infinities have no mean
-            found = (
-                Spread(0, 0, 0) if len(w) == 0 else Spread(w.min(), w.mean(dtype=float), w.max())
-            )
-        _spreads[graph] = found
+    found = spread_of(graph)
     if math.isnan(found.low):
         raise GraphError(f"{algorithm} needs weights that are numbers, but one is not-a-number.")
     for one in (found.low, found.high):

@@ -12,11 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from evener.engine.bucket_width import bucket_width
 from evener.engine.deferred import Counting, LazyArray
 from evener.engine.records import AS_NEEDED, Preallocation
 from evener.errors import EvenerError, GraphError, ProgramError, shown
 from evener.graph.csr import Graph
-from evener.programs.fields import ID, REAL, VERTEX, WEIGHT, Field, Param
+from evener.graph.spread import distance_dtype
+from evener.programs.fields import DISTANCE, ID, REAL, VERTEX, WEIGHT, Field, Param
 from evener.programs.mistakes import line_of, no_parameter
 from evener.programs.program import RUN_OPTIONS, Declaration, Program
 from evener.programs.stages import Repeat, walk
@@ -61,11 +63,13 @@ class Job:
 
 
 def set_up(
-    program: type[Program], graph: Graph, parameters: dict[str, Any], *, lazy: bool = False
-) -> Job:
+    program: type[Program], graph: Graph, parameters: dict[str, Any], *, lazy: bool = False,
+    kind: str = "cpu",
+) -> Job:  # fmt: skip
     """Allocate the fields, check the parameters and call the program's ``start``.
 
-    ``lazy``: fields are `LazyArray`, for a device that has memory of its own.
+    ``lazy``: fields are `LazyArray`, for a device that has memory of its own. ``kind`` of the
+    (first) device: the width of buckets depends on it, where it is ``"auto"``.
     """
     if not (isinstance(program, type) and issubclass(program, Program)):
         raise ProgramError(f"run takes a subclass of Program, not {program!r}.")
@@ -74,6 +78,9 @@ def set_up(
     d = program.declaration
     if d.uses_weights and graph._weights is None:
         raise GraphError(f"{d.name} needs weights, but the graph has none.")
+    for name in _widths(d):
+        if isinstance(parameters.get(name), str) and parameters[name] == "auto":
+            parameters = {**parameters, name: bucket_width(graph, kind)}
     arguments = _start_arguments(d, graph, parameters)
     params = {name: _param(d, p, graph, parameters) for name, p in d.params.items()}
     _refuse_unknown(d, parameters)
@@ -97,6 +104,12 @@ def set_up(
     return job
 
 
+def _widths(d: Declaration) -> list[str]:
+    """The parameters that are widths of buckets."""
+    orders = [stage.order for stage in walk(d.loop) if isinstance(stage, Repeat) and stage.order]
+    return [order.delta.name for order in orders if isinstance(order.delta, Param)]
+
+
 def _started(d: Declaration, instance: Any, arguments: dict[str, Any]) -> Any:
     """What ``start`` returns, with errors in it told as the user's own, in one sentence."""
     try:
@@ -115,6 +128,8 @@ def field_dtype(kind: Any, graph: Graph) -> np.dtype:
     """The dtype that a field has on this graph, and where no run has chosen another."""
     if kind is REAL:
         return np.dtype(np.float64)
+    if kind is DISTANCE:
+        return distance_dtype(graph)
     if kind is VERTEX:
         return graph._indices.dtype
     if kind is WEIGHT:

@@ -132,7 +132,9 @@ def run(
     )  # fmt: skip
     began = time.perf_counter()
     target = target_of(request.devices)
-    job = set_up(program, graph, parameters, lazy=target.repeats_start)
+    job = set_up(
+        program, graph, parameters, lazy=target.repeats_start, kind=request.devices[0].kind
+    )
     job.preallocation, job.left = request.preallocation, [*request.left]
     names = "+".join(request.names)
     job.stats["device"] = names

@@ -36,6 +36,9 @@ WEIGHT = _Kind("WEIGHT")
 """As dtype of a field: what sums of the graph's weights need, int64 for integers."""
 
 
+DISTANCE = _Kind("DISTANCE")
+"""As dtype of a field: the length of a path, in 32 bits where whole numbers need no more."""
+
 REAL = _Kind("REAL")
 """As dtype of a field, parameter or scalar: float64, or float32 in a run with that ``dtype=``."""
 
@@ -97,7 +100,7 @@ class Field(_Declared):
     Parameters
     ----------
     dtype
-        A NumPy dtype, `VERTEX`, `WEIGHT` or `REAL`.
+        A NumPy dtype, `VERTEX`, `WEIGHT`, `DISTANCE` or `REAL`.
     fill
         The value at the start of a run, or `ID`: each vertex begins with its own index. By default
         the neutral value of ``merge``, else 0.
