@@ -12,6 +12,7 @@ import numpy as np
 
 from evener.errors import GraphError, shown
 from evener.graph.csr import Graph, require_graph
+from evener.graph.generate.common import seed_of
 from evener.graph.spread import Spread, spread_of
 from evener.programs.mistakes import no_parameter
 from evener.programs.program import RUN_OPTIONS
@@ -80,6 +81,16 @@ def values_of_vertices(graph: Graph, given: Any, name: str, default: float) -> n
     return values
 
 
+def chances(graph: Graph, personalization: Any) -> np.ndarray:
+    """How likely a jump goes to each vertex: floats that add up to 1, none negative."""
+    found = values_of_vertices(graph, personalization, "personalization", 0.0)
+    if len(found) == 0:
+        return found
+    if found.min() < 0 or found.sum() == 0:
+        raise GraphError("personalization must hold no negative value, and one above 0.")
+    return found / found.sum()
+
+
 def _floats(given: Any, name: str) -> np.ndarray:
     try:
         return np.asarray(given, dtype=np.float64)
@@ -118,6 +129,28 @@ def one_vertex(graph: Graph, label: Any, name: str) -> int:
     if not isinstance(index, int):
         raise GraphError(f"{name} is {label!r}; it must be one vertex.")
     return index
+
+
+def choose_sources(graph: Graph, sources: Any, seed: int) -> np.ndarray:
+    """Indices of all vertices, of so many at random, or of those with some labels."""
+    n, seed = graph.num_vertices, seed_of(seed, low=0)
+    if sources is None:
+        return np.arange(n)
+    if isinstance(sources, int | np.integer) and not isinstance(sources, bool):
+        k = whole(sources, "sources", 1)
+        if k > n:
+            raise GraphError(f"sources is {k}, but the graph has {n} vertices.")
+        return np.random.default_rng(seed).choice(n, k, replace=False)
+    chosen = np.atleast_1d(graph.index_of(sources))
+    if len(chosen) == 0 or len(np.unique(chosen)) != len(chosen):
+        raise GraphError("sources must be a number or a list of different labels, at least one.")
+    return chosen
+
+
+def sums_of_out_weights(graph: Graph) -> np.ndarray:
+    """The sum of the weights of each vertex's out-arcs."""
+    n = graph.num_vertices
+    return np.bincount(graph._sources(), weights=graph.weights, minlength=n)[:n]
 
 
 def sums_of_in_weights(graph: Graph) -> np.ndarray:

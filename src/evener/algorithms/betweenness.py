@@ -15,20 +15,19 @@ undirected graphs; from k of n sources they are extrapolated to all.
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy import float64, int32, int64
 
-from evener.algorithms.arguments import SomeLabels, require_options, whole
+from evener.algorithms.arguments import SomeLabels, choose_sources, require_options
 from evener.algorithms.outcome import only
 from evener.algorithms.packed import ONE, exponent_of, fraction_of, pack, plus, product, scaled
+from evener.algorithms.verify_betweenness import scales
+from evener.algorithms.verify_betweenness import verify as verify
 from evener.device import atomic
 from evener.engine.run import run
-from evener.errors import GraphError
 from evener.graph.csr import Graph, require_graph
-from evener.graph.generate.common import seed_of
 from evener.programs import Field, Param, Program, functor
 from evener.programs.kinds import Loop
 from evener.programs.stages import advance, backwards, compute, filter, gather, repeat
@@ -190,77 +189,11 @@ def betweenness(
     """
     require_options(betweenness, options)
     require_graph(graph)
-    chosen = _choose(graph, sources, seed)
-    general, of_sources = _scales(graph, None if sources is None else len(chosen), normalized)
+    chosen = choose_sources(graph, sources, seed)
+    general, of_sources = scales(graph, None if sources is None else len(chosen), normalized)
     program = DirectedBetweenness if graph.directed else Betweenness
     result = run(
         program, graph, sources=chosen, scale=general, scale_of_sources=of_sources, device=device,
         **{"side_by_side": max(1, len(chosen)), **options},
     )  # fmt: skip
     return only(result, "score")
-
-
-def _choose(graph: Graph, sources: Any, seed: int) -> np.ndarray:
-    """Indices of the sources."""
-    n, seed = graph.num_vertices, seed_of(seed, low=0)
-    if sources is None:
-        return np.arange(n)
-    if isinstance(sources, int | np.integer) and not isinstance(sources, bool):
-        k = whole(sources, "sources", 1)
-        if k > n:
-            raise GraphError(f"sources is {k}, but the graph has {n} vertices.")
-        return np.random.default_rng(seed).choice(n, k, replace=False)
-    chosen = np.atleast_1d(graph.index_of(sources))
-    if len(chosen) == 0 or len(np.unique(chosen)) != len(chosen):
-        raise GraphError("sources must be a number or a list of different labels, at least one.")
-    return chosen
-
-
-def _scales(graph: Graph, k: int | None, normalized: bool) -> tuple[float, float]:
-    """Factors of the scores of vertices that were no source, and of those that were."""
-    others = graph.num_vertices - 1
-    if others < 2:
-        return 1.0, 1.0  # all scores are 0
-    # A vertex is between the pairs that it is no end of: a source saw one search less.
-    whole_score = 1 / (others - 1) if normalized else others / (1 if graph.directed else 2)
-    if k is None or k == graph.num_vertices:
-        return whole_score / others, whole_score / others
-    return whole_score / k, whole_score / (k - 1) if k > 1 else math.nan
-
-
-def verify(
-    graph: Graph, result: Any, *, sources: Any = None, normalized: bool = True, seed: int = 0
-) -> None:
-    """Assert that a result is the betweenness.
-
-    1. No score is negative.
-    2. All scores are those of Brandes' algorithm, run here with whole numbers of any size and
-       fractions in floats, one source after the other, within 1e-7.
-    """
-    found = np.asarray(result.score)
-    chosen = _choose(graph, sources, seed)
-    general, of_sources = _scales(graph, None if sources is None else len(chosen), normalized)
-    indptr, indices = graph.indptr.tolist(), graph.indices.tolist()
-    score = np.zeros(graph.num_vertices)
-    for source in chosen.tolist():
-        depth, paths, order = {source: 0}, {source: 1}, [source]
-        for v in order:
-            for w in indices[indptr[v] : indptr[v + 1]]:
-                if w not in depth:
-                    depth[w], paths[w] = depth[v] + 1, 0
-                    order.append(w)
-                if depth[w] == depth[v] + 1:
-                    paths[w] += paths[v]
-        delta = dict.fromkeys(order, 0.0)
-        for v in reversed(order):
-            for w in indices[indptr[v] : indptr[v + 1]]:
-                if depth[w] == depth[v] + 1:
-                    delta[v] += paths[v] / paths[w] * (1 + delta[w])
-        for v in order[1:]:
-            score[v] += delta[v]
-    was_source = np.zeros(graph.num_vertices, bool)
-    was_source[chosen] = True
-    score *= np.where(was_source, of_sources, general)
-    assert not (found < 0).any(), "a score is negative"
-    close = np.isclose(found, score, rtol=1e-7, atol=1e-12, equal_nan=True)
-    assert close.all(), "a score is not the one that Brandes' algorithm gives"

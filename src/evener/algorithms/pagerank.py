@@ -21,13 +21,15 @@ from numpy import float32, float64, int64
 
 from evener.algorithms.arguments import (
     VertexValues,
+    chances,
     number,
     positive_spread,
     require_options,
-    values_of_vertices,
+    sums_of_out_weights,
     whole,
 )
 from evener.algorithms.outcome import note_convergence, only
+from evener.algorithms.verify_pagerank import verify as verify
 from evener.engine.run import run
 from evener.errors import GraphError
 from evener.graph.csr import Graph, require_graph
@@ -163,7 +165,7 @@ class WeightedPageRank(PersonalPageRank):
 
     def start(self, personalization=None):
         PersonalPageRank.start(self, personalization)
-        sums = sums_of_weights(self.graph)
+        sums = sums_of_out_weights(self.graph)
         self.dangles[:] = sums == 0
         self.strength[:] = np.where(sums == 0, 1, sums)
 
@@ -238,57 +240,8 @@ def pagerank(
     elif graph.num_vertices and graph._least_degree == 0:
         program = DanglingPageRank
     if personalization is not None:
-        parameters["personalization"] = _chances(graph, personalization)
+        parameters["personalization"] = chances(graph, personalization)
     result = run(program, graph, device=device, dtype=kind, **parameters, **options)
     limit = parameters["max_iterations"]
     note_convergence(result, "pagerank", result.change, parameters["tol"], limit)
     return only(result, "rank")
-
-
-def sums_of_weights(graph: Graph) -> np.ndarray:
-    """The sum of the weights of each vertex's out-arcs."""
-    n = graph.num_vertices
-    return np.bincount(graph._sources(), weights=graph.weights, minlength=n)[:n]
-
-
-def _chances(graph: Graph, personalization: Any) -> np.ndarray:
-    chances = values_of_vertices(graph, personalization, "personalization", 0.0)
-    if len(chances) == 0:
-        return chances
-    if chances.min() < 0 or chances.sum() == 0:
-        raise GraphError("personalization must hold no negative value, and one above 0.")
-    return chances / chances.sum()
-
-
-def verify(
-    graph: Graph,
-    result: Any,
-    *,
-    damping: float = 0.85,
-    tol: float = 1e-6,
-    personalization: Any = None,
-    weighted: bool = False,
-) -> None:
-    """Assert that a converged result is a PageRank.
-
-    1. No rank is negative, and they add up to 1.
-    2. One more iteration, in plain NumPy, moves less rank than ``tol`` (and rounding) allows:
-       an iteration is a contraction by ``damping``, so that makes the ranks the wanted ones
-       within tol ÷ (1 - damping).
-    """
-    rank = np.asarray(result.rank, dtype=np.float64)
-    if len(rank) == 0:
-        return
-    slack = tol + (1e-5 if np.asarray(result.rank).dtype == np.float32 else 1e-12)
-    assert (rank >= 0).all(), "a rank is negative or not-a-number"
-    assert abs(rank.sum() - 1) <= slack, "the ranks do not add up to 1"
-    n = graph.num_vertices
-    uniform = np.full(n, 1 / n)
-    jumps = uniform if personalization is None else _chances(graph, personalization)
-    carried = graph.weights if weighted else np.ones(graph.num_edges)
-    src, dst = graph._sources(), graph.indices
-    out = np.bincount(src, weights=carried, minlength=n)
-    share = np.divide(rank, out, out=np.zeros(n), where=out > 0)
-    total = np.bincount(dst, weights=share[src] * carried, minlength=n)
-    after = ((1 - damping) + damping * rank[out == 0].sum()) * jumps + damping * total
-    assert np.abs(after - rank).sum() <= slack, "another iteration moves more than tol"
