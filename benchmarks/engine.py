@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 import evener as ev
-from evener.algorithms.pagerank import PageRank32
+from evener.algorithms.pagerank import PageRank
 from evener.bench.cases import ALGORITHMS, ITERATIONS, choose_sources, make_graph
 from evener.bench.harness import (
     limit_case,
@@ -50,7 +50,7 @@ ONE = np.uint64(1)
 def pagerank_by_hand(
     thread, threads, sync, indptr, indices, degrees, rank, share, other, moved, partials
 ):
-    """The work of the program `PageRank32`, without its operators and functors."""
+    """The work of the program `PageRank` in 32 bits, without its operators and functors."""
     n = len(rank)
     base, damping = np.float32(0.15) / np.float32(n), np.float32(0.85)
     for iteration in range(ITERATIONS):
@@ -86,7 +86,9 @@ def functor_overhead(scale: int, trials: int) -> list[dict[str, Any]]:
     unsigned = [array.view(f"u{array.itemsize}") for array in (graph._indptr, graph._indices)]
     by_engine, by_hand = [], []
     for trial in range(trials + 1):
-        result = ev.run(PageRank32, graph, tol=0.0, max_iterations=ITERATIONS, device="cpu")
+        result = ev.run(
+            PageRank, graph, tol=0.0, max_iterations=ITERATIONS, dtype="float32", device="cpu"
+        )
         rank = np.full(n, 1 / n, np.float32)
         share = rank / graph.degrees.astype(np.float32)
         fields = (rank, share, np.empty_like(share), np.empty_like(rank))
@@ -108,6 +110,7 @@ from pathlib import Path
 from evener.bench.cases import ALGORITHMS, choose_sources, make_graph
 from evener.engine.job import set_up
 from evener.graph.csr import Graph
+from evener.programs.reals import with_reals
 warnings.simplefilter("ignore")
 def status(key):
     for line in Path("/proc/self/status").read_text().splitlines():
@@ -117,6 +120,7 @@ from {module} import {program} as program
 small = make_graph("kron10", 1)
 algorithm = ALGORITHMS["{name}"]
 algorithm.run(small, [0], "cpu")
+program = with_reals(program, "float32") if "{name}" == "pagerank" else program
 fields = set_up(program, small, {parameters}).fields.values()
 bytes_a_vertex = sum(array.nbytes for array in fields) / small.num_vertices
 graph = make_graph("kron{scale}", 1)
@@ -132,7 +136,7 @@ print(json.dumps(dict(peak=graph.nbytes + status("VmHWM") - before, needed=int(n
 
 MEMORY_CASES = [
     ("bfs", "evener.algorithms.bfs", "BFS", "dict(source=0)"),
-    ("pagerank", "evener.algorithms.pagerank", "DanglingPageRank32", "{}"),
+    ("pagerank", "evener.algorithms.pagerank", "DanglingPageRank", "{}"),
     ("cc", "evener.algorithms.connected_components", "Components", "{}"),
 ]
 

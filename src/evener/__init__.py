@@ -28,6 +28,9 @@ from evener.graph import generate
 from evener.graph.csr import Graph
 from evener.graph.files import load
 from evener.programs import (
+    DISTANCE,
+    ID,
+    REAL,
     VERTEX,
     WEIGHT,
     Field,
@@ -45,6 +48,9 @@ from evener.versions import show_versions
 __version__ = "0.1.0"
 
 __all__ = [
+    "DISTANCE",
+    "ID",
+    "REAL",
     "VERTEX",
     "WEIGHT",
     "DeviceError",

@@ -5,14 +5,15 @@ from __future__ import annotations
 import inspect
 import math
 import operator
-import weakref
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from evener.errors import GraphError, shown
 from evener.graph.csr import Graph, require_graph
+from evener.graph.generate.common import seed_of
+from evener.graph.spread import Spread, spread_of
 from evener.programs.mistakes import no_parameter
 from evener.programs.program import RUN_OPTIONS
 
@@ -32,18 +33,6 @@ def require_options(algorithm: Callable[..., Any], options: Mapping[str, Any]) -
             raise no_parameter(algorithm.__name__, name, own, RUN_OPTIONS)
 
 
-class Spread(NamedTuple):
-    """Smallest, mean and largest weight; not-a-number if one weight is."""
-
-    low: float
-    mean: float
-    high: float
-
-
-# A pass over all weights costs as much as a tenth of SSSP, and a graph does not change.
-_spreads: weakref.WeakKeyDictionary[Graph, Spread] = weakref.WeakKeyDictionary()
-
-
 def spread_of_weights(graph: Graph, algorithm: str, *, finite: bool = False) -> Spread:
     """The spread of a graph's weights, found once a graph; GraphError if it has none.
 
@@ -55,14 +44,7 @@ def spread_of_weights(graph: Graph, algorithm: str, *, finite: bool = False) -> 
             f"{algorithm} needs weights, but the graph has none; name the column that has them by "
             "weight= (--weight), or make the graph with one for each edge."
         )
-    found = _spreads.get(graph)
-    if found is None:
-        w = graph.weights
-        with np.errstate(invalid="ignore"):  # weights of both infinities have no mean
-            found = (
-                Spread(0, 0, 0) if len(w) == 0 else Spread(w.min(), w.mean(dtype=float), w.max())
-            )
-        _spreads[graph] = found
+    found = spread_of(graph)
     if math.isnan(found.low):
         raise GraphError(f"{algorithm} needs weights that are numbers, but one is not-a-number.")
     for one in (found.low, found.high):
@@ -97,6 +79,16 @@ def values_of_vertices(graph: Graph, given: Any, name: str, default: float) -> n
     if not np.isfinite(values).all():
         raise GraphError(f"{name} holds a value that is not finite.")
     return values
+
+
+def chances(graph: Graph, personalization: Any) -> np.ndarray:
+    """How likely a jump goes to each vertex: floats that add up to 1, none negative."""
+    found = values_of_vertices(graph, personalization, "personalization", 0.0)
+    if len(found) == 0:
+        return found
+    if found.min() < 0 or found.sum() == 0:
+        raise GraphError("personalization must hold no negative value, and one above 0.")
+    return found / found.sum()
 
 
 def _floats(given: Any, name: str) -> np.ndarray:
@@ -137,6 +129,28 @@ def one_vertex(graph: Graph, label: Any, name: str) -> int:
     if not isinstance(index, int):
         raise GraphError(f"{name} is {label!r}; it must be one vertex.")
     return index
+
+
+def choose_sources(graph: Graph, sources: Any, seed: int) -> np.ndarray:
+    """Indices of all vertices, of so many at random, or of those with some labels."""
+    n, seed = graph.num_vertices, seed_of(seed, low=0)
+    if sources is None:
+        return np.arange(n)
+    if isinstance(sources, int | np.integer) and not isinstance(sources, bool):
+        k = whole(sources, "sources", 1)
+        if k > n:
+            raise GraphError(f"sources is {k}, but the graph has {n} vertices.")
+        return np.random.default_rng(seed).choice(n, k, replace=False)
+    chosen = np.atleast_1d(graph.index_of(sources))
+    if len(chosen) == 0 or len(np.unique(chosen)) != len(chosen):
+        raise GraphError("sources must be a number or a list of different labels, at least one.")
+    return chosen
+
+
+def sums_of_out_weights(graph: Graph) -> np.ndarray:
+    """The sum of the weights of each vertex's out-arcs."""
+    n = graph.num_vertices
+    return np.bincount(graph._sources(), weights=graph.weights, minlength=n)[:n]
 
 
 def sums_of_in_weights(graph: Graph) -> np.ndarray:

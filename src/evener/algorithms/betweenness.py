@@ -7,62 +7,47 @@ level farther. Both sums are gathers, so they need no atomics and only the value
 Where a device has more to give than one source asks for, several go side by side, each on a copy of
 the graph.
 
-Encoding of counts: on a lattice σ grows beyond any float (2^3000 on one of 1500²), and within one
-level it ranges from 1 to that, so no factor for a level can hold it. A count, and a coefficient
-(1 + δ) / σ, is therefore one 64-bit integer: 19 bits of exponent above 44 of mantissa whose top bit
-is set; 0 is 0. Codes compare like their values. Adding aligns, adds and carries: a few integer
-operations, exact up to 2^44 and rounded to 44 bits beyond. Exponents reach 2^±262144.
+Encoding of counts: σ and the coefficient (1 + δ) / σ grow beyond any float; `packed` holds them.
 
 Scores are scaled as NetworkX does: divided by the number of pairs if normalized, else halved for
 undirected graphs; from k of n sources they are extrapolated to all.
 """
 
-# Functors take no docstrings, and what a body declares is an array when it runs.
-# mypy: disable-error-code="assignment, attr-defined, call-overload, index, operator, override"
-
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy import float64, int32, int64
 
-from evener.algorithms.arguments import SomeLabels, require_options, whole
+from evener.algorithms.arguments import SomeLabels, choose_sources, require_options
 from evener.algorithms.outcome import only
+from evener.algorithms.packed import ONE, exponent_of, fraction_of, pack, plus, product, scaled
+from evener.algorithms.verify_betweenness import scales
+from evener.algorithms.verify_betweenness import verify as verify
 from evener.device import atomic
 from evener.engine.run import run
-from evener.engine.side_by_side import side_by_side
-from evener.errors import GraphError
-from evener.graph.copies import copies_of
 from evener.graph.csr import Graph, require_graph
-from evener.graph.generate.common import seed_of
 from evener.programs import Field, Param, Program, functor
+from evener.programs.kinds import Loop
 from evener.programs.stages import advance, backwards, compute, filter, gather, repeat
 
 if TYPE_CHECKING:
     from evener.engine.results.result import Result
 
 UNREACHED = ELSEWHERE = 2**31 - 1
-BITS = 44  # of the mantissa
-MANTISSA = (1 << BITS) - 1
-UNIT, WHOLE = 2.0 ** (1 - BITS), 2.0**BITS  # a multiplication costs less than ldexp
-CENTRE = 1 << 18  # the exponent of numbers from 1 to less than 2
-ONE = (CENTRE << BITS) | (1 << (BITS - 1))
 
 
 class Betweenness(Program):
     """Scores of an undirected graph, one source a round, or one on each of its copies."""
 
-    score = Field(float64)
+    score = Field(float64, merge="sum")
     depth = Field(int32, fill=UNREACHED, merge="min")
     paths = Field(int64)  # σ, encoded
     coefficient = Field(int64)  # (1 + δ) / σ, encoded
     turn = Field(int32, fill=-1)  # the round in which the vertex is the source, here or ELSEWHERE
     scale = Param(float64, 1.0)
     scale_of_sources = Param(float64, 1.0)
-
-    # ---- counting paths -------------------------------------------------------------------
 
     @functor
     def unreached(dst, s):
@@ -77,25 +62,12 @@ class Betweenness(Program):
     def paths_before(src, dst, edge, s):
         return s.paths[src] if s.depth[src] == s.depth[dst] - 1 else int64(0)
 
-    @functor
-    def plus(a, b):
-        high = max(a, b)
-        low = min(a, b)
-        shift = (high >> BITS) - (low >> BITS)
-        if shift >= BITS:
-            return high
-        half = (1 << shift) >> 1  # to round to the nearest
-        total = (high & MANTISSA) + (((low & MANTISSA) + half) >> shift)
-        if total <= MANTISSA:
-            return high - (high & MANTISSA) + total
-        return (((high >> BITS) + 1) << BITS) | min((total + 1) >> 1, MANTISSA)
+    plus = functor(plus)
 
     @functor
     def count_paths(v, total, s):
         s.paths[v] = total
         return True
-
-    # ---- dependencies, from the farthest level back ---------------------------------------
 
     @functor
     def coefficient_after(src, dst, edge, s):
@@ -103,18 +75,12 @@ class Betweenness(Program):
 
     @functor
     def depend(v, total, s):
-        exponent = (s.paths[v] >> BITS) - CENTRE
-        sigma = float64(s.paths[v] & MANTISSA) * UNIT  # less its exponent: 1 to 2
-        sums = float64(total & MANTISSA) * UNIT
-        delta = math.ldexp(sigma * sums, int(exponent + (total >> BITS) - CENTRE))
+        delta = product(s.paths[v], total)
         if s.depth[v] > 0:
             s.score[v] += delta
-        fraction, power = math.frexp((1 + delta) / sigma)  # 0.5 to 1
-        top = int64(power - 1 - exponent + CENTRE) << BITS
-        s.coefficient[v] = top | min(int64(fraction * WHOLE + 0.5), MANTISSA)
+        coefficient = (1 + delta) / fraction_of(s.paths[v])
+        s.coefficient[v] = pack(coefficient, -exponent_of(s.paths[v]))
         return True
-
-    # ---- rounds ---------------------------------------------------------------------------
 
     @functor
     def reset(v, s):
@@ -147,7 +113,7 @@ class Betweenness(Program):
         record=True,
     )
     next_source = (compute(reset, over="all"), filter(is_source, over="all"))
-    loop = (
+    loop: Loop = (
         repeat(
             counting,
             backwards(gather(coefficient_after, plus, depend, asynchronous=True)),
@@ -165,9 +131,7 @@ class DirectedBetweenness(Betweenness):
     @functor
     def accumulate(src, dst, edge, s):
         if s.depth[dst] - 1 == s.depth[src]:
-            power = (s.paths[src] >> BITS) - (s.paths[dst] >> BITS)
-            ratio = float64(s.paths[src] & MANTISSA) / float64(s.paths[dst] & MANTISSA)
-            atomic.add(s.delta, src, math.ldexp(ratio * (1 + s.delta[dst]), int(power)))
+            atomic.add(s.delta, src, scaled(1 + s.delta[dst], s.paths[src], s.paths[dst]))
         return False
 
     @functor
@@ -179,9 +143,8 @@ class DirectedBetweenness(Betweenness):
         s.depth[v] = 0 if source else UNREACHED
         s.paths[v] = ONE if source else 0
 
-    next_source = (compute(reset, over="all"), filter(Betweenness.is_source, over="all"))
     loop = (
-        repeat(Betweenness.counting, backwards(advance(accumulate)), *next_source),
+        repeat(Betweenness.counting, backwards(advance(accumulate)), *Betweenness.next_source),
         compute(Betweenness.rescale, over="all"),
     )
 
@@ -226,82 +189,11 @@ def betweenness(
     """
     require_options(betweenness, options)
     require_graph(graph)
-    chosen = _choose(graph, sources, seed)
-    general, of_sources = _scales(graph, None if sources is None else len(chosen), normalized)
+    chosen = choose_sources(graph, sources, seed)
+    general, of_sources = scales(graph, None if sources is None else len(chosen), normalized)
     program = DirectedBetweenness if graph.directed else Betweenness
-    is_limited = options.get("memory_limit") is not None  # copies would take more
-    copies = 1 if is_limited else side_by_side(device, graph, len(chosen))
     result = run(
-        program, copies_of(graph, copies), sources=chosen, copies=copies, scale=general,
-        scale_of_sources=of_sources, device=device, **options,
+        program, graph, sources=chosen, scale=general, scale_of_sources=of_sources, device=device,
+        **{"side_by_side": max(1, len(chosen)), **options},
     )  # fmt: skip
-    if copies > 1:
-        result.graph = graph
-        result._set_field("score", result.score.reshape(copies, -1).sum(axis=0))
     return only(result, "score")
-
-
-def _choose(graph: Graph, sources: Any, seed: int) -> np.ndarray:
-    """Indices of the sources."""
-    n, seed = graph.num_vertices, seed_of(seed, low=0)
-    if sources is None:
-        return np.arange(n)
-    if isinstance(sources, int | np.integer) and not isinstance(sources, bool):
-        k = whole(sources, "sources", 1)
-        if k > n:
-            raise GraphError(f"sources is {k}, but the graph has {n} vertices.")
-        return np.random.default_rng(seed).choice(n, k, replace=False)
-    chosen = np.atleast_1d(graph.index_of(sources))
-    if len(chosen) == 0 or len(np.unique(chosen)) != len(chosen):
-        raise GraphError("sources must be a number or a list of different labels, at least one.")
-    return chosen
-
-
-def _scales(graph: Graph, k: int | None, normalized: bool) -> tuple[float, float]:
-    """Factors of the scores of vertices that were no source, and of those that were."""
-    others = graph.num_vertices - 1
-    if others < 2:
-        return 1.0, 1.0  # all scores are 0
-    # A vertex is between the pairs that it is no end of: a source saw one search less.
-    whole_score = 1 / (others - 1) if normalized else others / (1 if graph.directed else 2)
-    if k is None or k == graph.num_vertices:
-        return whole_score / others, whole_score / others
-    return whole_score / k, whole_score / (k - 1) if k > 1 else math.nan
-
-
-def verify(
-    graph: Graph, result: Any, *, sources: Any = None, normalized: bool = True, seed: int = 0
-) -> None:
-    """Assert that a result is the betweenness.
-
-    1. No score is negative.
-    2. All scores are those of Brandes' algorithm, run here with whole numbers of any size and
-       fractions in floats, one source after the other, within 1e-7.
-    """
-    found = np.asarray(result.score)
-    chosen = _choose(graph, sources, seed)
-    general, of_sources = _scales(graph, None if sources is None else len(chosen), normalized)
-    indptr, indices = graph.indptr.tolist(), graph.indices.tolist()
-    score = np.zeros(graph.num_vertices)
-    for source in chosen.tolist():
-        depth, paths, order = {source: 0}, {source: 1}, [source]
-        for v in order:
-            for w in indices[indptr[v] : indptr[v + 1]]:
-                if w not in depth:
-                    depth[w], paths[w] = depth[v] + 1, 0
-                    order.append(w)
-                if depth[w] == depth[v] + 1:
-                    paths[w] += paths[v]
-        delta = dict.fromkeys(order, 0.0)
-        for v in reversed(order):
-            for w in indices[indptr[v] : indptr[v + 1]]:
-                if depth[w] == depth[v] + 1:
-                    delta[v] += paths[v] / paths[w] * (1 + delta[w])
-        for v in order[1:]:
-            score[v] += delta[v]
-    was_source = np.zeros(graph.num_vertices, bool)
-    was_source[chosen] = True
-    score *= np.where(was_source, of_sources, general)
-    assert not (found < 0).any(), "a score is negative"
-    close = np.isclose(found, score, rtol=1e-7, atol=1e-12, equal_nan=True)
-    assert close.all(), "a score is not the one that Brandes' algorithm gives"

@@ -9,9 +9,6 @@ nearer, -1 at a source and where unreached. Which of several such neighbours it 
 between runs.
 """
 
-# Functors take no docstrings, and what a body declares is an array when it runs.
-# mypy: disable-error-code="assignment, attr-defined, call-overload, index, operator, override"
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

@@ -11,9 +11,6 @@ Encoding: the weight of an arc is the conductance that its target sees. A node w
 positive conductance keeps its initial potential.
 """
 
-# Functors take no docstrings, and what a body declares is an array when it runs.
-# mypy: disable-error-code="assignment, attr-defined, call-overload, index, operator, override"
-
 from __future__ import annotations
 
 from collections.abc import Mapping

@@ -17,9 +17,6 @@ the other one hooks again in the next round.
 Encoding: ``component`` is the smallest index in the component.
 """
 
-# Functors take no docstrings, and what a body declares is an array when it runs.
-# mypy: disable-error-code="assignment, attr-defined, call-overload, index, operator, override"
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
@@ -30,10 +27,10 @@ from numpy import int64
 from evener.algorithms.arguments import require_options
 from evener.algorithms.outcome import only
 from evener.device import atomic
-from evener.engine.deferred import Counting
 from evener.engine.run import run
 from evener.graph.csr import Graph, require_graph
-from evener.programs import VERTEX, Field, Program, Scalar, functor
+from evener.programs import ID, VERTEX, Field, Program, Scalar, functor
+from evener.programs.kinds import Loop
 from evener.programs.stages import compute, edges, reduce, repeat
 
 if TYPE_CHECKING:
@@ -48,7 +45,7 @@ class DirectedComponents(Program):
     """Components over all arcs."""
 
     repeatable = True
-    component = Field(VERTEX, merge="min", replicated=True)
+    component = Field(VERTEX, fill=ID, merge="min", replicated=True)
 
     @functor
     def hook(src, dst, edge, s):
@@ -80,10 +77,7 @@ class DirectedComponents(Program):
     def unchanged(s):
         return not s.changed
 
-    def start(self):
-        self.component[:] = Counting(self.num_vertices)
-
-    loop = repeat(edges(hook), compute(compress, over="all"), until=unchanged)
+    loop: Loop = repeat(edges(hook), compute(compress, over="all"), until=unchanged)
 
 
 class Components(DirectedComponents):
@@ -102,7 +96,6 @@ class Components(DirectedComponents):
     hook, compress = DirectedComponents.hook, DirectedComponents.compress
 
     def start(self):
-        DirectedComponents.start(self)
         step = max(1, self.num_vertices // SAMPLES)
         return np.arange(0, self.num_vertices, step)  # among them the giant is looked for
 

@@ -12,9 +12,6 @@ neighbours cannot swap their heat for ever.
 Encoding: the weight of an arc is the rate at which its source warms its target.
 """
 
-# Functors take no docstrings, and what a body declares is an array when it runs.
-# mypy: disable-error-code="assignment, attr-defined, call-overload, index, operator, override"
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

@@ -11,9 +11,6 @@ Encoding: weights of any sign, activations from -1 to 1. A neuron without in-arc
 keeps its initial activation.
 """
 
-# Functors take no docstrings, and what a body declares is an array when it runs.
-# mypy: disable-error-code="assignment, attr-defined, call-overload, index, operator, override"
-
 from __future__ import annotations
 
 import math

@@ -12,9 +12,6 @@ Encoding: ranks add up to 1. The iteration ends once the ranks changed by less t
 total (Σ|Δ|), or after ``max_iterations``.
 """
 
-# Functors take no docstrings, and what a body declares is an array when it runs.
-# mypy: disable-error-code="assignment, attr-defined, call-overload, index, operator, override"
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
@@ -24,17 +21,20 @@ from numpy import float32, float64, int64
 
 from evener.algorithms.arguments import (
     VertexValues,
+    chances,
     number,
     positive_spread,
     require_options,
-    values_of_vertices,
+    sums_of_out_weights,
     whole,
 )
 from evener.algorithms.outcome import note_convergence, only
+from evener.algorithms.verify_pagerank import verify as verify
 from evener.engine.run import run
 from evener.errors import GraphError
 from evener.graph.csr import Graph, require_graph
-from evener.programs import Field, Param, Program, Scalar, functor
+from evener.programs import REAL, Field, Param, Program, Scalar, functor
+from evener.programs.kinds import Loop
 from evener.programs.stages import compute, gather, reduce, repeat
 
 if TYPE_CHECKING:
@@ -46,16 +46,24 @@ if TYPE_CHECKING:
 class PageRank(Program):
     """Ranks of a graph in which every vertex has an out-arc."""
 
-    rank = Field(float64)  # of the iteration before, until the loop has ended
-    share = Field(float64)  # what one out-arc carries
-    damping = Param(float64, 0.85)
+    rank = Field(REAL)  # of the iteration before, until the loop has ended
+    share = Field(REAL)  # what one out-arc carries
+    damping = Param(REAL, 0.85)
     tol = Param(float64, 1e-6)
     max_iterations = Param(int64, 100)
     change = Scalar(float64, "sum")
 
     @functor
+    def divisor(v, s):  # by which the rank of a vertex becomes its share
+        return s.degree[v]
+
+    @functor
+    def jump(v, s):  # what jumps bring to a vertex
+        return (1 - s.damping) / s.num_vertices
+
+    @functor
     def begin(v, s):
-        s.share[v] = s.rank[v] / s.degree[v]
+        s.share[v] = s.rank[v] / s.divisor(v)
 
     @functor
     def carried(src, dst, edge, s):
@@ -63,18 +71,18 @@ class PageRank(Program):
 
     @functor
     def renew(v, total, s):
-        rank = (1 - s.damping) / s.num_vertices + s.damping * total
-        s.rank[v] = s.share[v] * s.degree[v]
-        s.share[v] = rank / s.degree[v]
+        rank = s.jump(v) + s.damping * total
+        s.rank[v] = s.share[v] * s.divisor(v)
+        s.share[v] = rank / s.divisor(v)
         return True
 
     @functor
     def movement(v, s):
-        return abs(s.share[v] * s.degree[v] - s.rank[v])
+        return abs(s.share[v] * s.divisor(v) - s.rank[v])
 
     @functor
     def settle(v, s):
-        s.rank[v] = s.share[v] * s.degree[v]
+        s.rank[v] = s.share[v] * s.divisor(v)
 
     @functor
     def is_steady(s):
@@ -83,14 +91,13 @@ class PageRank(Program):
     def start(self):
         self.rank[:] = 1 / max(1, self.num_vertices)
 
-    loop = (
+    iteration = (
+        gather(carried, "sum", renew, over="all"),
+        reduce(movement, "sum", into=change, over="all"),
+    )
+    loop: Loop = (
         compute(begin, over="all"),
-        repeat(
-            gather(carried, "sum", renew, over="all"),
-            reduce(movement, "sum", into=change, over="all"),
-            until=is_steady,
-            max_supersteps=max_iterations,
-        ),
+        repeat(*iteration, until=is_steady, max_supersteps=max_iterations),
         compute(settle, over="all"),
     )
 
@@ -101,56 +108,37 @@ class DanglingPageRank(PageRank):
     dangling = Scalar(float64, "sum")
 
     @functor
-    def begin(v, s):
-        s.share[v] = s.rank[v] / max(s.degree[v], 1)
+    def divisor(v, s):
+        return max(s.degree[v], 1)
+
+    @functor
+    def jump(v, s):
+        return ((1 - s.damping) + s.damping * s.dangling) / s.num_vertices
 
     @functor
     def stranded(v, s):
         return s.share[v] * (s.degree[v] == 0)  # a branch here costs more than the rest
 
-    @functor
-    def renew(v, total, s):
-        jump = (1 - s.damping) + s.damping * s.dangling
-        rank = jump / s.num_vertices + s.damping * total
-        s.rank[v] = s.share[v] * max(s.degree[v], 1)
-        s.share[v] = rank / max(s.degree[v], 1)
-        return True
-
-    @functor
-    def movement(v, s):
-        return abs(s.share[v] * max(s.degree[v], 1) - s.rank[v])
-
-    @functor
-    def settle(v, s):
-        s.rank[v] = s.share[v] * max(s.degree[v], 1)
-
     stranding = reduce(stranded, "sum", into=dangling, over="all")
     loop = (
-        compute(begin, over="all"),
+        compute(PageRank.begin, over="all"),
         stranding,
         repeat(
-            gather(PageRank.carried, "sum", renew, over="all"),
-            reduce(movement, "sum", into=PageRank.change, over="all"),
-            stranding,
-            until=PageRank.is_steady,
-            max_supersteps=PageRank.max_iterations,
+            *PageRank.iteration, stranding,
+            until=PageRank.is_steady, max_supersteps=PageRank.max_iterations,
         ),
-        compute(settle, over="all"),
-    )
+        compute(PageRank.settle, over="all"),
+    )  # fmt: skip
 
 
 class PersonalPageRank(DanglingPageRank):
     """Ranks whose jumps go to some vertices rather than to all alike."""
 
-    jumps = Field(float64)  # the chance that a jump goes to the vertex
+    jumps = Field(REAL)  # the chance that a jump goes to the vertex
 
     @functor
-    def renew(v, total, s):
-        jump = (1 - s.damping) + s.damping * s.dangling
-        rank = jump * s.jumps[v] + s.damping * total
-        s.rank[v] = s.share[v] * max(s.degree[v], 1)
-        s.share[v] = rank / max(s.degree[v], 1)
-        return True
+    def jump(v, s):
+        return ((1 - s.damping) + s.damping * s.dangling) * s.jumps[v]
 
     def start(self, personalization=None):
         PageRank.start(self)
@@ -164,8 +152,8 @@ class WeightedPageRank(PersonalPageRank):
     dangles = Field(bool)
 
     @functor
-    def begin(v, s):
-        s.share[v] = s.rank[v] / s.strength[v]
+    def divisor(v, s):
+        return s.strength[v]
 
     @functor
     def carried(src, dst, edge, s):
@@ -175,63 +163,11 @@ class WeightedPageRank(PersonalPageRank):
     def stranded(v, s):
         return s.share[v] * s.dangles[v]
 
-    @functor
-    def renew(v, total, s):
-        jump = (1 - s.damping) + s.damping * s.dangling
-        rank = jump * s.jumps[v] + s.damping * total
-        s.rank[v] = s.share[v] * s.strength[v]
-        s.share[v] = rank / s.strength[v]
-        return True
-
-    @functor
-    def movement(v, s):
-        return abs(s.share[v] * s.strength[v] - s.rank[v])
-
-    @functor
-    def settle(v, s):
-        s.rank[v] = s.share[v] * s.strength[v]
-
     def start(self, personalization=None):
         PersonalPageRank.start(self, personalization)
-        sums = sums_of_weights(self.graph)
+        sums = sums_of_out_weights(self.graph)
         self.dangles[:] = sums == 0
         self.strength[:] = np.where(sums == 0, 1, sums)
-
-
-class PageRank32(PageRank):
-    """`PageRank` in 32 bits."""
-
-    rank, share = Field(float32), Field(float32)
-    damping = Param(float32, 0.85)
-
-
-class DanglingPageRank32(DanglingPageRank):
-    """`DanglingPageRank` in 32 bits."""
-
-    rank, share = Field(float32), Field(float32)
-    damping = Param(float32, 0.85)
-
-
-class PersonalPageRank32(PersonalPageRank):
-    """`PersonalPageRank` in 32 bits."""
-
-    rank, share, jumps = Field(float32), Field(float32), Field(float32)
-    damping = Param(float32, 0.85)
-
-
-class WeightedPageRank32(WeightedPageRank):
-    """`WeightedPageRank` in 32 bits."""
-
-    rank, share, jumps = Field(float32), Field(float32), Field(float32)
-    damping = Param(float32, 0.85)
-
-
-PROGRAMS: dict[type[Program], type[Program]] = {
-    PageRank: PageRank32,
-    DanglingPageRank: DanglingPageRank32,
-    PersonalPageRank: PersonalPageRank32,
-    WeightedPageRank: WeightedPageRank32,
-}
 
 
 def pagerank(
@@ -304,58 +240,8 @@ def pagerank(
     elif graph.num_vertices and graph._least_degree == 0:
         program = DanglingPageRank
     if personalization is not None:
-        parameters["personalization"] = _chances(graph, personalization)
-    program = PROGRAMS[program] if kind == float32 else program
-    result = run(program, graph, device=device, **parameters, **options)
+        parameters["personalization"] = chances(graph, personalization)
+    result = run(program, graph, device=device, dtype=kind, **parameters, **options)
     limit = parameters["max_iterations"]
     note_convergence(result, "pagerank", result.change, parameters["tol"], limit)
     return only(result, "rank")
-
-
-def sums_of_weights(graph: Graph) -> np.ndarray:
-    """The sum of the weights of each vertex's out-arcs."""
-    n = graph.num_vertices
-    return np.bincount(graph._sources(), weights=graph.weights, minlength=n)[:n]
-
-
-def _chances(graph: Graph, personalization: Any) -> np.ndarray:
-    chances = values_of_vertices(graph, personalization, "personalization", 0.0)
-    if len(chances) == 0:
-        return chances
-    if chances.min() < 0 or chances.sum() == 0:
-        raise GraphError("personalization must hold no negative value, and one above 0.")
-    return chances / chances.sum()
-
-
-def verify(
-    graph: Graph,
-    result: Any,
-    *,
-    damping: float = 0.85,
-    tol: float = 1e-6,
-    personalization: Any = None,
-    weighted: bool = False,
-) -> None:
-    """Assert that a converged result is a PageRank.
-
-    1. No rank is negative, and they add up to 1.
-    2. One more iteration, in plain NumPy, moves less rank than ``tol`` (and rounding) allows:
-       an iteration is a contraction by ``damping``, so that makes the ranks the wanted ones
-       within tol ÷ (1 - damping).
-    """
-    rank = np.asarray(result.rank, dtype=np.float64)
-    if len(rank) == 0:
-        return
-    slack = tol + (1e-5 if np.asarray(result.rank).dtype == np.float32 else 1e-12)
-    assert (rank >= 0).all(), "a rank is negative or not-a-number"
-    assert abs(rank.sum() - 1) <= slack, "the ranks do not add up to 1"
-    n = graph.num_vertices
-    uniform = np.full(n, 1 / n)
-    jumps = uniform if personalization is None else _chances(graph, personalization)
-    carried = graph.weights if weighted else np.ones(graph.num_edges)
-    src, dst = graph._sources(), graph.indices
-    out = np.bincount(src, weights=carried, minlength=n)
-    share = np.divide(rank, out, out=np.zeros(n), where=out > 0)
-    total = np.bincount(dst, weights=share[src] * carried, minlength=n)
-    after = ((1 - damping) + damping * rank[out == 0].sum()) * jumps + damping * total
-    assert np.abs(after - rank).sum() <= slack, "another iteration moves more than tol"

@@ -9,9 +9,6 @@ Encoding: widths are floats, infinite at a source and 0 where no path leads. The
 the graph, not sums, so 64-bit floats hold them exactly (integers up to 2^53).
 """
 
-# Functors take no docstrings, and what a body declares is an array when it runs.
-# mypy: disable-error-code="assignment, attr-defined, call-overload, index, operator, override"
-
 from __future__ import annotations
 
 import math

@@ -81,7 +81,7 @@ def options_of_program(program: type[Program]) -> list[Option]:
         found[name] = Option(name, kinds, p.default, text)
     for name, param in d.params.items():
         dtype = param.dtype
-        kinds = frozenset({{"b": "bool", "f": "float"}.get(getattr(dtype, "kind", ""), "int")})
+        kinds = frozenset({{"b": "bool", "f": "float"}.get(getattr(dtype, "kind", "f"), "int")})
         found.setdefault(name, Option(name, kinds, param.default, f"a parameter, {dtype}"))
     return list(found.values())
 

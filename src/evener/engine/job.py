@@ -12,11 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from evener.engine.deferred import LazyArray
+from evener.engine.bucket_width import bucket_width
+from evener.engine.deferred import Counting, LazyArray
 from evener.engine.records import AS_NEEDED, Preallocation
 from evener.errors import EvenerError, GraphError, ProgramError, shown
 from evener.graph.csr import Graph
-from evener.programs.fields import VERTEX, WEIGHT, Field, Param
+from evener.graph.spread import distance_dtype
+from evener.programs.fields import DISTANCE, ID, REAL, VERTEX, WEIGHT, Field, Param
 from evener.programs.mistakes import line_of, no_parameter
 from evener.programs.program import RUN_OPTIONS, Declaration, Program
 from evener.programs.stages import Repeat, walk
@@ -61,21 +63,26 @@ class Job:
 
 
 def set_up(
-    program: type[Program], graph: Graph, parameters: dict[str, Any], *, lazy: bool = False
-) -> Job:
+    program: type[Program], graph: Graph, parameters: dict[str, Any], *, lazy: bool = False,
+    kind: str = "cpu",
+) -> Job:  # fmt: skip
     """Allocate the fields, check the parameters and call the program's ``start``.
 
-    ``lazy``: fields are `LazyArray`, for a device that has memory of its own.
+    ``lazy``: fields are `LazyArray`, for a device that has memory of its own. ``kind`` of the
+    (first) device: the width of buckets depends on it, where it is ``"auto"``.
     """
     d = _declared(program, graph)
+    for name in _widths(d):
+        if isinstance(parameters.get(name), str) and parameters[name] == "auto":
+            parameters = {**parameters, name: bucket_width(graph, kind)}
     arguments = _start_arguments(d, graph, parameters)
-    params = {name: _param(d, p, parameters) for name, p in d.params.items()}
+    params = {name: _param(d, p, graph, parameters) for name, p in d.params.items()}
     _refuse_unknown(d, parameters)
     instance = program.__new__(program)
     fields = {name: _allocate(f, graph, lazy) for name, f in d.fields.items()}
     for name, value in {**fields, **params}.items():
         setattr(instance, name, value)
-    instance.graph, instance.num_vertices = graph, graph.num_vertices  # type: ignore[attr-defined]
+    instance.graph, instance.num_vertices = graph, graph.num_vertices
     frontier = _frontier(d, graph, _started(d, instance, arguments))
     for name, array in fields.items():
         if getattr(instance, name) is not array:
@@ -98,8 +105,10 @@ def without_start(program: type[Program], graph: Graph, parameters: dict[str, An
     """
     d = _declared(program, graph)
     _refuse_unknown(d, parameters)
-    given = {name: 0 for name, p in d.params.items() if p.default is None} | parameters
-    params = {name: _param(d, p, given) for name, p in d.params.items()}
+    given = dict.fromkeys(_widths(d), 1)
+    given |= {name: 0 for name, p in d.params.items() if p.default is None}
+    given |= {name: value for name, value in parameters.items() if value != "auto"}
+    params = {name: _param(d, p, graph, given) for name, p in d.params.items()}
     fields = {name: _allocate(f, graph, True) for name, f in d.fields.items()}
     return Job(program, graph, params, fields, None, given=parameters, lazy=True)
 
@@ -113,6 +122,12 @@ def _declared(program: type[Program], graph: Graph) -> Declaration:
     if d.uses_weights and graph._weights is None:
         raise GraphError(f"{d.name} needs weights, but the graph has none.")
     return d
+
+
+def _widths(d: Declaration) -> list[str]:
+    """The parameters that are widths of buckets."""
+    orders = [stage.order for stage in walk(d.loop) if isinstance(stage, Repeat) and stage.order]
+    return [order.delta.name for order in orders if isinstance(order.delta, Param)]
 
 
 def _started(d: Declaration, instance: Any, arguments: dict[str, Any]) -> Any:
@@ -130,7 +145,11 @@ def _started(d: Declaration, instance: Any, arguments: dict[str, Any]) -> Any:
 
 
 def field_dtype(kind: Any, graph: Graph) -> np.dtype:
-    """The dtype that a field has on this graph."""
+    """The dtype that a field has on this graph, and where no run has chosen another."""
+    if kind is REAL:
+        return np.dtype(np.float64)
+    if kind is DISTANCE:
+        return distance_dtype(graph)
     if kind is VERTEX:
         return graph._indices.dtype
     if kind is WEIGHT:
@@ -142,10 +161,14 @@ def field_dtype(kind: Any, graph: Graph) -> np.dtype:
 
 
 def _allocate(declared: Field, graph: Graph, lazy: bool) -> Any:
-    dtype = field_dtype(declared.dtype, graph)
-    if lazy:
-        return LazyArray(graph.num_vertices, dtype, declared.initial(dtype))
-    return np.full(graph.num_vertices, declared.initial(dtype), dtype)
+    dtype, n = field_dtype(declared.dtype, graph), graph.num_vertices
+    initial = declared.initial(dtype)
+    if not lazy:
+        return np.arange(n, dtype=dtype) if initial is ID else np.full(n, initial, dtype)
+    array = LazyArray(n, dtype, 0 if initial is ID else initial)
+    if initial is ID:
+        array[:] = Counting(n)
+    return array
 
 
 def _start_arguments(d: Declaration, graph: Graph, parameters: dict[str, Any]) -> dict[str, Any]:
@@ -159,11 +182,11 @@ def _start_arguments(d: Declaration, graph: Graph, parameters: dict[str, Any]) -
     return arguments
 
 
-def _param(d: Declaration, declared: Param, parameters: dict[str, Any]) -> Any:
+def _param(d: Declaration, declared: Param, graph: Graph, parameters: dict[str, Any]) -> Any:
     value = parameters.get(declared.name, declared.default)
-    dtype = declared.dtype
-    if dtype is VERTEX or dtype is WEIGHT:
+    if declared.dtype is VERTEX or declared.dtype is WEIGHT:
         raise ProgramError(f"{d.name}.{declared.name}: a parameter has a plain dtype.")
+    dtype = field_dtype(declared.dtype, graph)
     if _is_several(value):
         raise ProgramError(
             f"{d.name}: {declared.name} is given {_several(value)}, but a Param holds one value; "

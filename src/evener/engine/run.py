@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evener import progress
 from evener.device import format_bytes, interrupts
@@ -14,9 +14,15 @@ from evener.engine.checking import asked_for as checking_asked_for
 from evener.engine.job import set_up
 from evener.engine.request import request_of
 from evener.engine.results.result import Result
+from evener.engine.side_by_side import copies_for, merge_copies
 from evener.engine.targets.table import run_on, target_of
+from evener.graph.copies import copies_of
 from evener.graph.csr import Graph, require_graph
 from evener.programs.program import Program
+from evener.programs.reals import with_reals
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 
 def run(
@@ -33,6 +39,8 @@ def run(
     device_arrays: bool = False,
     check: bool = False,
     deterministic: bool = False,
+    dtype: DTypeLike | None = None,
+    side_by_side: int = 1,
     **parameters: Any,
 ) -> Result:
     """Run a program on a graph.
@@ -88,6 +96,13 @@ def run(
     deterministic
         Whether the answer must be the same to the last bit in every run (docs/contracts.md). On
         the CPU one thread runs a program whose updates race; GPUs and sets are refused for those.
+    dtype
+        What ``REAL`` stands for in the program: ``"float64"``, as by default, or ``"float32"``.
+    side_by_side
+        The most sources that may run at once, each on a copy of the graph, for a program whose
+        ``start`` takes ``copies``, their number: vertex ``v`` of copy ``k`` is ``k * n + v``.
+        There are several where a GPU has more to give than one source asks for. Fields that merge
+        are merged over the copies; the others are those of the first.
     **parameters
         The parameters of the program and of its ``start``; vertices are given as labels.
 
@@ -100,10 +115,16 @@ def run(
     [0, 1, 2, 3]
     """
     require_graph(graph)
+    if dtype is not None and hasattr(program, "declaration"):
+        program = with_reals(program, dtype)
     checking = None
     if checking_asked_for(check) and hasattr(program, "declaration"):
         checking = Checking(program, graph)
         program = checking.program
+    whole, copies = graph, 1
+    if side_by_side != 1 and hasattr(program, "declaration"):
+        copies = copies_for(program, graph, side_by_side, device, memory_limit)
+        graph, parameters = copies_of(graph, copies), {**parameters, "copies": copies}
     request = request_of(
         program, graph, parameters, device=device, exchange=exchange, memory_limit=memory_limit,
         preallocate=preallocate, deterministic=deterministic, partition=partition,
@@ -111,7 +132,9 @@ def run(
     )  # fmt: skip
     began = time.perf_counter()
     target = target_of(request.devices)
-    job = set_up(program, graph, parameters, lazy=target.repeats_start)
+    job = set_up(
+        program, graph, parameters, lazy=target.repeats_start, kind=request.devices[0].kind
+    )
     job.preallocation, job.left = request.preallocation, [*request.left]
     names = "+".join(request.names)
     job.stats["device"] = names
@@ -124,6 +147,8 @@ def run(
     require_whole(graph._indptr, graph._indices, graph._weights)
     if checking is not None:
         checking.finish(job)
+    if copies > 1:
+        merge_copies(job, whole, copies)
     if "bytes_sent" in job.stats:
         sent = format_bytes(job.stats["bytes_sent"])
         reasons.append(f"Exchange: {request.policy.name}, {sent} between the parts.")

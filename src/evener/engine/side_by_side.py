@@ -1,4 +1,4 @@
-"""How many runs from different sources go side by side, on copies of the graph.
+"""Runs from different sources that go side by side, on copies of the graph.
 
 A superstep of a small frontier costs a GPU the same whatever it does: it is the time in which
 loads wait for each other. Several frontiers at once then cost little more than one. Where
@@ -7,9 +7,15 @@ frontiers become large, nothing is won, and what lies in the caches is divided.
 
 from __future__ import annotations
 
+import operator
+from typing import Any
+
 from evener.device.cuda import free_memory, on
 from evener.engine.devices import choose_devices
+from evener.engine.job import Job
+from evener.errors import EvenerError, shown
 from evener.graph.csr import Graph
+from evener.programs.program import Program
 
 MOST = 16
 # The most vertices or arcs of all copies. Lists are short where frontiers stay small for long.
@@ -35,3 +41,33 @@ def side_by_side(device: str, graph: Graph, sources: int) -> int:
     with on(only.number or 0):
         room = min(SPARSE_SIZE if is_sparse else SIZE, free_memory() // BYTES)
     return max(1, min(MOST, sources, room // size))
+
+
+def copies_for(
+    program: type[Program], graph: Graph, most: Any, device: str, memory_limit: Any
+) -> int:
+    """The number of copies for a run that was given ``side_by_side=most``."""
+    try:
+        wanted = operator.index(most)
+    except TypeError:
+        wanted = 0
+    if wanted < 1:
+        raise EvenerError(
+            f"side_by_side is {shown(most)}; it must be a whole number of at least 1."
+        )
+    if wanted == 1 or memory_limit is not None:  # copies would take more
+        return 1
+    if program.declaration.uses_weights:  # which copies do not have
+        return 1
+    return side_by_side(device, graph, wanted)
+
+
+def merge_copies(job: Job, graph: Graph, count: int) -> None:
+    """Make the fields of a job those of one graph, once it has run on copies."""
+    job.graph = graph
+    for name, declared in job.declaration.fields.items():
+        of_each = job.fields[name].reshape(count, -1)
+        if declared.merge in ("sum", "min", "max"):
+            job.fields[name] = getattr(of_each, declared.merge)(axis=0)
+        else:
+            job.fields[name] = of_each[0]

@@ -1,11 +1,11 @@
 """Declarations of graph programs: fields, functors, stages; nothing here compiles or runs."""
 
 from evener.programs import gas, stages, vertex
-from evener.programs.fields import VERTEX, WEIGHT, Field, Param, Scalar, Vertex
+from evener.programs.fields import DISTANCE, ID, REAL, VERTEX, WEIGHT, Field, Param, Scalar, Vertex
 from evener.programs.functors import functor
 from evener.programs.program import Program
 
 __all__ = [
-    "VERTEX", "WEIGHT", "Field", "Param", "Program", "Scalar", "Vertex", "functor", "gas",
-    "stages", "vertex",
+    "DISTANCE", "ID", "REAL", "VERTEX", "WEIGHT", "Field", "Param", "Program", "Scalar", "Vertex",
+    "functor", "gas", "stages", "vertex",
 ]  # fmt: skip

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self, overload
 
 import numpy as np
 
 from evener.programs.mistakes import mistake
+
+if TYPE_CHECKING:
+    from evener.programs.program import Program
 
 MERGES = ("min", "max", "sum", "any")
 HIDDEN = "evener_"  # fields and functors that programs are given: no result shows them
@@ -14,13 +17,16 @@ COPY = f"{HIDDEN}before_"  # and the name of a field: what it was when the super
 
 
 class _Kind:
-    """A dtype that only the graph decides; compare by identity."""
+    """What only the graph or the run decides, a dtype or a value; compare by identity."""
 
     def __init__(self, name: str):
         self.name = name
 
     def __repr__(self) -> str:
         return self.name
+
+    def __reduce__(self) -> str:
+        return self.name  # pickled and copied it stays the one of this module
 
 
 VERTEX = _Kind("VERTEX")
@@ -30,7 +36,17 @@ WEIGHT = _Kind("WEIGHT")
 """As dtype of a field: what sums of the graph's weights need, int64 for integers."""
 
 
-class Vertex:
+DISTANCE = _Kind("DISTANCE")
+"""As dtype of a field: the length of a path, in 32 bits where whole numbers need no more."""
+
+REAL = _Kind("REAL")
+"""As dtype of a field, parameter or scalar: float64, or float32 in a run with that ``dtype=``."""
+
+ID = _Kind("ID")
+"""As ``fill`` of a field: each vertex begins with its own global index."""
+
+
+class Vertex(Any):
     """Annotation of a parameter of ``start``: callers give labels, ``start`` receives indices.
 
     Examples
@@ -53,10 +69,21 @@ class Vertex:
 class _Declared:
     """A thing declared in the body of a program; it learns its name when the class is made.
 
-    A second name in the body, as in ``max_supersteps = rounds``, stays a second name.
+    A second name in the body, as in ``max_supersteps = rounds``, stays a second name. To a type
+    checker it is a descriptor: the class has the declaration, ``start`` and functors a value.
     """
 
     name = "?"
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __get__(self, instance: None, owner: Any = None) -> Self: ...
+        @overload
+        def __get__(self, instance: Program, owner: Any = None) -> Any: ...
+        @overload
+        def __get__(self, instance: object, owner: Any = None) -> Self: ...
+        def __get__(self, instance: Any, owner: Any = None) -> Any: ...
 
     def __set_name__(self, owner: type, name: str) -> None:
         if self.name == "?":
@@ -73,9 +100,10 @@ class Field(_Declared):
     Parameters
     ----------
     dtype
-        A NumPy dtype, `VERTEX` or `WEIGHT`.
+        A NumPy dtype, `VERTEX`, `WEIGHT`, `DISTANCE` or `REAL`.
     fill
-        The value at the start of a run; by default the neutral value of ``merge``, else 0.
+        The value at the start of a run, or `ID`: each vertex begins with its own index. By default
+        the neutral value of ``merge``, else 0.
     merge
         How two values of one vertex combine: ``"min"``, ``"max"``, ``"sum"``, ``"any"`` (one of
         those that changed, whichever), or None if only one place writes a vertex.
@@ -92,7 +120,28 @@ class Field(_Declared):
     >>> from evener.programs.fields import Field
     >>> Field(np.int32, merge="min").initial(np.dtype(np.int32))
     2147483647
+
+    >>> import evener as ev
+    >>> class Lowest(ev.Program):
+    ...     lowest = ev.Field(ev.VERTEX, fill=ev.ID, merge="min")
+    ...     @ev.functor
+    ...     def lower(src, dst, edge, s):
+    ...         offer = s.lowest[src]
+    ...         return ev.atomic.min(s.lowest, dst, offer) > offer
+    ...     loop = ev.stages.repeat(ev.stages.advance(lower))
+    >>> ev.run(Lowest, ev.Graph.from_edges([1, 2], [3, 1]), device="python").lowest.tolist()
+    [0, 1, 2, 1]
     """
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __get__(self, instance: None, owner: Any = None) -> Self: ...
+        @overload
+        def __get__(self, instance: Program, owner: Any = None) -> np.ndarray: ...
+        @overload
+        def __get__(self, instance: object, owner: Any = None) -> Self: ...
+        def __get__(self, instance: Any, owner: Any = None) -> Any: ...
 
     def __init__(
         self,
@@ -109,6 +158,8 @@ class Field(_Declared):
         if follows is not None and not isinstance(follows, Field):
             raise mistake(f"a field follows {follows!r}; it must be a field declared above it")
         self.dtype = dtype_of(dtype, "a field")
+        if fill is ID and self.dtype is not VERTEX and getattr(self.dtype, "kind", "f") not in "iu":
+            raise mistake(f"a field of type {self.dtype} begins with ID; it must hold integers")
         self.fill = fill
         self.merge = merge
         self.follows = follows
@@ -116,7 +167,10 @@ class Field(_Declared):
         self.missing = missing
 
     def initial(self, dtype: np.dtype) -> Any:
-        """The value that vertices start with, in the dtype that this graph gives the field."""
+        """The value that vertices start with, in the dtype that this graph gives the field.
+
+        Of fields that begin with `ID` it is that, since each vertex has its own.
+        """
         if self.fill is not None:
             return self.fill
         return neutral(self.merge, dtype)
@@ -128,7 +182,7 @@ class Param(_Declared):
     Parameters
     ----------
     dtype
-        A NumPy dtype.
+        A NumPy dtype, or `REAL`.
     default
         The value of a run that is given none.
 
@@ -159,7 +213,7 @@ class Scalar(_Declared):
     Parameters
     ----------
     dtype
-        A NumPy dtype.
+        A NumPy dtype, `WEIGHT` or `REAL`.
     merge
         How values combine: ``"min"``, ``"max"``, ``"sum"`` or ``"any"``, as that of the stage.
 
@@ -191,7 +245,7 @@ class Scalar(_Declared):
 
 def dtype_of(dtype: Any, what: str) -> Any:
     """A NumPy dtype of 32 or 64 bits or bool, or one of the kinds above."""
-    if dtype is VERTEX or dtype is WEIGHT:
+    if isinstance(dtype, _Kind) and dtype is not ID:
         return dtype
     try:
         found = np.dtype(dtype)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from evener.device.compile import Compiled
 from evener.programs.mistakes import mistake
 
 
@@ -35,6 +36,29 @@ class Functor:
 
     def __repr__(self) -> str:
         return f"<functor {self.function.__qualname__}>"
+
+
+class Routine(Compiled):
+    """A function that functors call: compiled with them, but plain Python runs its text."""
+
+    def __call__(self, *args: Any) -> Any:
+        """Run the text."""
+        return self.python(*args)
+
+
+def routine(function: Callable[..., Any]) -> Routine:
+    """Mark a function outside a program as one that functors call.
+
+    Examples
+    --------
+    >>> from evener.programs.functors import routine
+    >>> @routine
+    ... def double(x):
+    ...     return 2 * x
+    >>> double(21)
+    42
+    """
+    return Routine(function, _nrt=False)
 
 
 def kept_with_functor(question: Callable[..., Any]) -> Callable[..., Any]:

@@ -8,13 +8,10 @@ some value that is safe to use, and its end tells the faults.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
 from evener.device import atomic
-from evener.device.compile import Compiled
+from evener.programs.functors import routine
 
 OTHER_BITS = 44  # of a fault: the index of the other end; the place in the text is above them
 
@@ -22,26 +19,14 @@ _WRAPPED = 4e18  # a whole number that wraps round is off by 2**64
 _ROUNDED = 1e-6  # and a float of 32 bits by less than this share
 
 
-class Guard(Compiled):
-    """A compiled function that plain Python runs as plain Python, for the interpreted device."""
-
-    def __call__(self, *args: Any) -> Any:
-        """Run the text."""
-        return self.python(*args)
-
-
-def _guard(function: Callable[..., Any]) -> Guard:
-    return Guard(function, _nrt=False)
-
-
-@_guard
+@routine
 def note(faults, at, place, other):
     """Note a fault."""
     atomic.max(faults, at, (np.int64(place) << np.int64(44)) + np.int64(other))
     return 0
 
 
-@_guard
+@routine
 def index(faults, at, place, other, value, length):
     """An index that must be inside."""
     if value < 0 or value >= length:
@@ -50,7 +35,7 @@ def index(faults, at, place, other, value, length):
     return value
 
 
-@_guard
+@routine
 def entry(faults, at, place, other, value, length):
     """An index into an array or a tuple, of which negative ones count from the end."""
     if value < -length or value >= length:
@@ -59,7 +44,7 @@ def entry(faults, at, place, other, value, length):
     return value
 
 
-@_guard
+@routine
 def divisor(faults, at, place, other, value):
     """A number to divide by."""
     if value == 0:
@@ -68,7 +53,7 @@ def divisor(faults, at, place, other, value):
     return value
 
 
-@_guard
+@routine
 def number(faults, at, place, other, value):
     """A value that must be a number."""
     if value != value:
@@ -76,7 +61,7 @@ def number(faults, at, place, other, value):
     return value
 
 
-@_guard
+@routine
 def whole(faults, at, place, other, value, low, high):
     """A value that goes into a whole number with these limits."""
     if not (value >= low and value <= high):
@@ -85,7 +70,7 @@ def whole(faults, at, place, other, value, low, high):
     return value
 
 
-@_guard
+@routine
 def single(faults, at, place, other, value, high):
     """A value that goes into a float of 32 bits: not too large, though it may be infinite."""
     if value != value or (abs(value) > high and value * 0 == 0):
@@ -93,7 +78,7 @@ def single(faults, at, place, other, value, high):
     return value
 
 
-@_guard
+@routine
 def add(faults, at, place, other, a, b):
     """A sum that must not overflow."""
     found, wanted = a + b, 1.0 * a + b
@@ -102,7 +87,7 @@ def add(faults, at, place, other, a, b):
     return found
 
 
-@_guard
+@routine
 def subtract(faults, at, place, other, a, b):
     """A difference that must not overflow."""
     found, wanted = a - b, 1.0 * a - b
@@ -111,7 +96,7 @@ def subtract(faults, at, place, other, a, b):
     return found
 
 
-@_guard
+@routine
 def multiply(faults, at, place, other, a, b):
     """A product that must not overflow."""
     found, wanted = a * b, 1.0 * a * b
@@ -120,7 +105,7 @@ def multiply(faults, at, place, other, a, b):
     return found
 
 
-@_guard
+@routine
 def negate(faults, at, place, other, value):
     """A number whose sign changes: of the least whole number there is no opposite."""
     found = -value
@@ -129,7 +114,7 @@ def negate(faults, at, place, other, value):
     return found
 
 
-@_guard
+@routine
 def magnitude(faults, at, place, other, value):
     """An absolute value."""
     found = abs(value)
@@ -138,7 +123,7 @@ def magnitude(faults, at, place, other, value):
     return found
 
 
-@_guard
+@routine
 def shift(faults, at, place, other, a, b):
     """A whole number shifted to the left, which must not overflow."""
     found = a << b
@@ -147,7 +132,7 @@ def shift(faults, at, place, other, a, b):
     return found
 
 
-@_guard
+@routine
 def power(faults, at, place, other, a, b):
     """A power that must not overflow."""
     found, wanted = a**b, (1.0 * a) ** b
@@ -156,7 +141,7 @@ def power(faults, at, place, other, a, b):
     return found
 
 
-@_guard
+@routine
 def added(faults, at, place, other, value, old, low, high):
     """What was there when a number was added to a field with these limits."""
     wanted = 1.0 * old + value

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from evener.programs.fields import Field, Param, Scalar
 
@@ -34,6 +35,10 @@ class Stage:
     def uses(self) -> Iterator[Use]:
         """The functors of the stage."""
         yield from ()
+
+
+Loop: TypeAlias = Stage | tuple[Stage, ...]
+"""What ``loop`` of a program may be; for type checkers, where a subclass has another one."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from evener.errors import ProgramError
 from evener.programs.access import Accesses, infer
@@ -16,11 +16,17 @@ from evener.programs.before import with_copies
 from evener.programs.fields import HIDDEN, VERTEX, Field, Param, Scalar, Vertex
 from evener.programs.flow import resolve
 from evener.programs.functors import Functor
+from evener.programs.helpers import with_helpers
+from evener.programs.kinds import Loop
 from evener.programs.stages import Backwards, Reduce, Repeat, Stage, walk
+
+if TYPE_CHECKING:
+    from evener.graph.csr import Graph
 
 RUN_OPTIONS = (
     "device", "partition", "exchange", "direction", "schedule", "memory_limit", "preallocate",
-    "device_arrays", "check", "deterministic",
+    "device_arrays", "check", "deterministic", "dtype",
+    "side_by_side",
 )  # fmt: skip
 RESERVED = (
     "count", "index", "id", "graph", "stats", "trace", "top", "explain", "weight", "degree",
@@ -79,17 +85,28 @@ class Program:
     """
 
     declaration: ClassVar[Declaration]
-    loop: ClassVar[Any] = ()
-    repeatable: ClassVar[Any] = False
+    loop: Loop = ()
+    repeatable: bool = False
+    graph: Graph  # in start, as num_vertices; a functor has the rest as well
+    num_vertices: int
+    superstep: int
+    changed: bool
 
     def __init_subclass__(cls, abstract: bool = False, **options: Any):
         super().__init_subclass__(**options)
         if not abstract:
             cls.declaration = _declare(cls)
 
-    def start(self) -> Any:
-        """Set up a run; the first frontier is all vertices unless a program says else."""
-        return None
+    if TYPE_CHECKING:
+
+        def start(self, *given: Any, **named: Any) -> Any:
+            """Take any arguments: a program declares its own."""
+
+    else:
+
+        def start(self) -> Any:
+            """Set up a run; the first frontier is all vertices unless a program says else."""
+            return None
 
 
 def memory_of(program: type[Program], what: str) -> dict[Any, Any]:
@@ -126,7 +143,7 @@ def _declare(cls: type[Program]) -> Declaration:
     )  # fmt: skip
     _check_names(declaration)
     _check_loop(declaration)
-    declaration = with_copies(declaration)
+    declaration = with_copies(with_helpers(declaration))
     declaration = replace(declaration, loop=resolve(declaration.name, declaration.loop))
     _infer_accesses(declaration)
     return declaration

@@ -330,6 +330,8 @@ def backwards(*stages: Stage) -> Backwards:
 def nearest(field: Field, delta: float | Param) -> Nearest:
     """Order the frontier by a field, in buckets of width ``delta``, nearest first.
 
+    Of a `Param` the value may be ``"auto"``: a width that suits the weights and the device.
+
     Bucket i holds the vertices with ``floor(value / delta) == i``. A superstep advances over what
     the smallest bucket holds at its start; vertices emitted join the bucket of their value, which
     may be the same one. One whose value fell meanwhile was dealt with in an earlier bucket.

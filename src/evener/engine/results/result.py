@@ -15,7 +15,7 @@ from evener.errors import EvenerError, GraphError, MissingNameError, ProgramErro
 from evener.graph.csr import Graph
 from evener.graph.generate.common import whole
 from evener.graph.labels import label_column
-from evener.programs.fields import HIDDEN, VERTEX, Field
+from evener.programs.fields import HIDDEN, ID, VERTEX, Field
 from evener.programs.program import Declaration
 
 if TYPE_CHECKING:
@@ -179,8 +179,7 @@ class Result:
             raise AttributeError  # `__getattr__` says what there is
         assert self._shows_reach is not None
         values = self._fields.on_host(self._shows_reach)
-        untouched = self._untouched.get(self._shows_reach)
-        return ~np.isnan(values) if untouched != untouched else values != untouched
+        return ~_is_untouched(values, self._untouched.get(self._shows_reach))
 
     @property
     def _is_search(self) -> bool:
@@ -215,7 +214,8 @@ class Result:
         first = self._first()
         if self._fields.on_host("parent")[v] >= 0:
             return True
-        return bool(self._fields.on_host(first)[v] != self._untouched.get(first))
+        value = self._fields.on_host(first)[v : v + 1]
+        return not _is_untouched(value, self._untouched.get(first), v)[0]
 
     # ---- tables ---------------------------------------------------------------------------
 
@@ -426,8 +426,14 @@ class Export(NamedTuple):
         array, missing = self.array, self.declared.missing
         if missing is None:
             return array
-        initial = self.declared.initial(array.dtype)
-        unset = np.isnan(array) if initial != initial else array == initial
+        unset = _is_untouched(array, self.declared.initial(array.dtype))
         if array.dtype.kind in "iub" and isinstance(missing, float):
             array = array.astype(np.float64)
         return np.where(unset, array.dtype.type(missing), array)
+
+
+def _is_untouched(values: np.ndarray, initial: Any, first: int = 0) -> np.ndarray:
+    """Where a run has left the initial value; ``first`` is the vertex of the first value."""
+    if initial is ID:
+        return values == np.arange(first, first + len(values), like=values)
+    return np.isnan(values) if initial != initial else values == initial
