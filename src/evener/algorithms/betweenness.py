@@ -75,11 +75,11 @@ class Betweenness(Program):
 
     @functor
     def depend(v, total, s):
-        delta = product(s.paths[v], total)
+        paths = s.paths[v]
+        delta = product(paths, total)
         if s.depth[v] > 0:
             s.score[v] += delta
-        coefficient = (1 + delta) / fraction_of(s.paths[v])
-        s.coefficient[v] = pack(coefficient, -exponent_of(s.paths[v]))
+        s.coefficient[v] = pack((1 + delta) / fraction_of(paths), -exponent_of(paths))
         return True
 
     @functor
