@@ -1,4 +1,4 @@
-"""What callers hand over, checked and brought to the dtypes that compiled code takes."""
+"""Checks of callers' arrays and their conversion to the dtypes of compiled code."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from evener.graph.labels import Labels
 
 WEIGHT_DTYPES = (np.int32, np.int64, np.float32, np.float64)
 _CHUNK = 1 << 19
-_EXACT = 2.0**53  # smaller whole numbers are floats to all digits
+_EXACT = 2.0**53  # every smaller whole number is exact as a float
 
 
 def as_weights(weight: Any) -> np.ndarray:
-    """Weights as a flat array of one of the four dtypes that graphs keep."""
+    """Convert weights to a flat array of one of the four dtypes that a graph stores."""
     array = np.asarray(weight)
     if array.ndim != 1:
         raise GraphError(f"weights must be a flat array, not one of shape {array.shape}.")
@@ -31,30 +31,28 @@ def as_weights(weight: Any) -> np.ndarray:
         if differs.any():
             raise GraphError(
                 f"weight {array[np.argmax(differs)]} fits neither a 64-bit integer nor, with all "
-                "its digits, a float; make it a float yourself if that will do."
+                "its digits, a float; convert the weights to float yourself if rounding is fine."
             )
     if found.dtype.kind == "f" and isinstance(weight, Sequence):
         require_digits(weight, found, "the list of weights")
-    if found.dtype.kind == "f" and len(found) and np.isnan(found.min()):  # min hands NaN on
+    if found.dtype.kind == "f" and len(found) and np.isnan(found.min()):  # min propagates NaN
         raise GraphError(f"weight {int(np.argmax(np.isnan(found)))} is not a number (NaN).")
     return found
 
 
 def require_digits(values: Any, floats: np.ndarray, name: str) -> None:
-    """Refuse whole numbers that lost digits as floats, among other numbers.
+    """Refuse whole numbers that lost digits when they were converted to floats.
 
     Examples
     --------
     >>> from evener.graph.arguments import require_digits
     >>> require_digits([2**53 + 1, 0.5], np.array([2.0**53, 0.5]), "it")
     Traceback (most recent call last):
-    evener.errors.GraphError: it holds 9007199254740993, which no float beside it keeps to all digits.
-    """  # noqa: E501
+    evener.errors.GraphError: it holds 9007199254740993, which loses digits as a float.
+    """
     for i in np.flatnonzero(np.abs(floats) >= _EXACT).tolist():
         if isinstance(values[i], numbers.Integral) and int(values[i]) != int(floats[i]):
-            raise GraphError(
-                f"{name} holds {values[i]}, which no float beside it keeps to all digits."
-            )
+            raise GraphError(f"{name} holds {values[i]}, which loses digits as a float.")
 
 
 def _nearest_dtype(array: np.ndarray) -> type:
@@ -69,7 +67,7 @@ def _nearest_dtype(array: np.ndarray) -> type:
 
 
 def as_indices(values: Any, name: str) -> np.ndarray:
-    """Ends of edges as a flat array of int32 or int64; GraphError if they are something else."""
+    """Convert vertex indices to a flat array of int32 or int64; GraphError for other types."""
     array = np.asarray(values)
     if array.ndim != 1:
         raise GraphError(f"{name} must be a flat array, not one of shape {array.shape}.")
@@ -77,21 +75,21 @@ def as_indices(values: Any, name: str) -> np.ndarray:
         return np.empty(0, np.int32)
     if array.dtype.kind not in "iu":
         raise GraphError(
-            f"{name} holds {array.dtype} values; indices are whole numbers "
+            f"{name} holds {array.dtype} values; indices must be whole numbers "
             "(for names use Graph.from_frame)."
         )
     return as_ids(array, name)
 
 
 def require_combination(duplicates: Any) -> None:
-    """Refuse what is no way to combine parallel arcs."""
+    """Check the option ``duplicates``."""
     if duplicates not in COMBINE:
         allowed = ", ".join(map(repr, COMBINE))
         raise GraphError(f"duplicates is {duplicates!r}; it must be one of {allowed}.")
 
 
 def same_dtype(src: np.ndarray, dst: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Two arrays of ends in one dtype, so that kernels need no variant for a mix."""
+    """Bring both ends to one dtype, so that kernels need no variant for a mix."""
     dtype = np.promote_types(src.dtype, dst.dtype)
     return src.astype(dtype, copy=False), dst.astype(dtype, copy=False)
 
@@ -99,7 +97,7 @@ def same_dtype(src: np.ndarray, dst: np.ndarray) -> tuple[np.ndarray, np.ndarray
 def count_vertices(
     src: np.ndarray, dst: np.ndarray, num_vertices: int | None, labels: Labels | None
 ) -> int:
-    """The number of vertices, after checking every index against it."""
+    """Return the number of vertices, after checking that every index is below it."""
     low, high = extent(src, dst) if len(src) else (0, -1)
     if low < 0:
         raise GraphError(f"an edge names vertex {low}; indices start at 0.")
@@ -119,17 +117,17 @@ def count_vertices(
 
 
 def as_ids(array: np.ndarray, name: str) -> np.ndarray:
-    """Integers of any kind as an int32 or int64 array that compiled code takes."""
+    """Convert integers of any dtype to the int32 or int64 that compiled code takes."""
     if array.dtype.kind == "u" and array.dtype.itemsize == 8 and array.size:
         high = int(array.max())
         if high >= 1 << 63:
-            raise GraphError(f"{name} holds {high}, which is over 63 bits.")
+            raise GraphError(f"{name} holds {high}, which does not fit 63 bits.")
     bits = 8 * array.dtype.itemsize - (array.dtype.kind == "i")
     return np.require(array, np.int32 if bits <= 31 else np.int64, ["C", "ALIGNED"])
 
 
 def extent(*arrays: np.ndarray) -> tuple[int, int]:
-    """The smallest and largest value over some non-empty arrays."""
+    """Return the smallest and largest value of some non-empty arrays."""
     bounds = []
     for array in arrays:
         chunks = max(1, -(-len(array) // _CHUNK))

@@ -1,15 +1,15 @@
-"""Edge arrays to compressed sparse rows: a parallel, stable sort in three passes over memory.
+"""Build compressed sparse rows from edge arrays: a parallel, stable sort in three passes.
 
-1. *count* and *scatter* move every arc into a bucket of neighbouring sources, packed into one
-   integer: the source within its bucket above, the target below;
-2. *sort* takes a bucket, which fits the cache, through a radix sort by target and then by source;
-   the last pass writes the neighbour lists;
-3. *combine* and *compact*, only if duplicates are combined, shorten the lists.
+1. *count* and *scatter* pack every arc into one integer (source within the bucket in the upper
+   bits, target in the lower) and move it into a bucket of neighbouring sources;
+2. *sort* orders each bucket, which fits the cache, by target and then by source; the last pass
+   writes the neighbour lists;
+3. *combine* and *compact* shorten the lists if duplicates are to be combined.
 
 All passes are stable, so parallel arcs keep the order of the input, and the result does not depend
 on the number of threads.
 
-Time is bounded below by traffic. For 33.5 M arcs of 4-byte ids: 0.27 GB read twice, 0.13 GB of
+Memory traffic bounds the time. For 33.5 M arcs of 4-byte ids: 0.27 GB read twice, 0.13 GB of
 keys written and read, 0.13 GB of neighbours written.
 """
 
@@ -30,7 +30,7 @@ from evener.device import (
 )
 from evener.errors import GraphError
 
-ARCS_PER_BUCKET = 1 << 15  # 128 to 256 KiB of keys: two copies stay in a core's second-level cache
+ARCS_PER_BUCKET = 1 << 15  # 128 to 256 KiB of keys: two copies fit a core's second-level cache
 ROWS_PER_BUCKET = 1 << 16
 MAX_BUCKETS = 1 << 16
 CHUNK = 1 << 19  # arcs a thread takes at a time while counting and scattering
@@ -64,15 +64,15 @@ def build_csr(
     Parameters
     ----------
     src, dst
-        Arrays of int32 or int64, every value in ``0..num_vertices-1`` (the caller has checked).
+        Arrays of int32 or int64 with values in ``0..num_vertices-1``; not checked here.
     weights
         None, or one weight for each arc.
     symmetric
         Store each arc in both directions, a self-loop once.
     drop_loops
-        Leave self-loops out.
+        Drop self-loops.
     duplicates
-        What becomes of parallel arcs: a key of `COMBINE`.
+        How parallel arcs are combined: a key of `COMBINE`.
     """
     combine = COMBINE[duplicates]
     nbytes = build_bytes(len(src), num_vertices, weights, symmetric=symmetric, combine=combine > 0)
@@ -108,24 +108,24 @@ def build_bytes(
     symmetric: bool = False,
     combine: bool = False,
 ) -> int:
-    """Bytes that a build allocates beside its input, at its peak and at most."""
+    """Upper bound of the bytes that a build allocates at its peak, without its input."""
     stored = num_arcs * (2 if symmetric else 1)
     layout = _layout(num_vertices, stored, weights)
     record = layout.step * layout.record_dtype.itemsize
     arc = index_dtype(num_vertices).itemsize + (0 if weights is None else weights.dtype.itemsize)
-    copies = 2 if combine and record > arc else 1  # see the end of _without_duplicates
+    copies = 2 if combine and record > arc else 1  # _without_duplicates copies at its end
     rows = num_vertices * offset_dtype(stored).itemsize * (3 if combine else 1)
     tables = 3 * 8 * layout.num_buckets * min(MAX_CHUNKS, -(-num_arcs // CHUNK))
     return stored * (record + copies * arc) + rows + tables
 
 
 def index_dtype(num_vertices: int) -> np.dtype:
-    """The dtype of vertex ids: 32 bits while they fit."""
+    """The dtype of vertex indices: 32 bits if they fit."""
     return np.dtype(np.int32 if num_vertices <= INT32_MAX else np.int64)
 
 
 def offset_dtype(num_arcs: int) -> np.dtype:
-    """The dtype of row starts: 32 bits while they fit."""
+    """The dtype of row starts: 32 bits if they fit."""
     return np.dtype(np.int32 if num_arcs <= INT32_MAX else np.int64)
 
 
@@ -139,7 +139,7 @@ class _Layout(NamedTuple):
 
     @property
     def lanes(self) -> tuple[int, ...]:
-        """`step` as the length of a tuple: a constant to the compiler, worth 1.6 x in the sort."""
+        """`step` as the length of a tuple: a compile-time constant, which speeds the sort 1.6 x."""
         return (0,) * self.step
 
 
@@ -148,8 +148,8 @@ def _layout(num_vertices: int, num_arcs: int, weights: np.ndarray | None) -> _La
     wanted = max(num_arcs // ARCS_PER_BUCKET, num_vertices // ROWS_PER_BUCKET, 1)
     bucket_bits = min(bits, (wanted - 1).bit_length(), (MAX_BUCKETS - 1).bit_length())
     if bits <= 22 and num_arcs > 1 << 20:
-        bucket_bits = max(bucket_bits, 2 * bits - 32)  # then a key fits 32 bits
-    bucket_bits = max(bucket_bits, 2 * bits - 64)  # and it always fits 64
+        bucket_bits = max(bucket_bits, 2 * bits - 32)  # so that a key fits 32 bits
+    bucket_bits = max(bucket_bits, 2 * bits - 64)  # so that a key always fits 64 bits
     shift = bits - bucket_bits
     num_buckets = max(1, -(-num_vertices >> shift))
     payload = 4 if weights is None else weights.dtype.itemsize
@@ -223,10 +223,10 @@ def _scatter(
 def _sort_bucket(
     bucket, records, bounds, lanes, shift, bits, indptr, indices, payload, scratch, taken
 ):
-    """Sort one bucket by target, then by source, into its part of the neighbour lists.
+    """Sort one bucket by target, then by source, into its section of the neighbour lists.
 
-    Each thread takes a row of ``scratch`` for the time being: memory allocated for each bucket
-    went back to the system each time, and its page faults cost more than the sort.
+    Each thread borrows a row of ``scratch``. Memory allocated per bucket went back to the system
+    each time, and its page faults cost more than the sort.
     """
     step = len(lanes)
     start, stop = bounds[bucket], bounds[bucket + 1]
@@ -260,7 +260,7 @@ def _sort_bucket(
 
 @compiled
 def _sorted_by_target(records, scratch, n, lanes, bits):
-    """Stable radix sort by the low ``bits``; the result is in the one that is returned."""
+    """Stable radix sort by the low ``bits``; returns whichever array holds the result."""
     step = len(lanes)
     passes = (bits + DIGIT_BITS - 1) // DIGIT_BITS
     width = (bits + passes - 1) // passes
@@ -273,7 +273,7 @@ def _sorted_by_target(records, scratch, n, lanes, bits):
         for i in range(n):
             counts[(np.uint64(a[i * step]) >> low) & digit] += 1
         if counts[(np.uint64(a[0]) >> low) & digit] == n:
-            continue  # all alike in this digit
+            continue  # this digit is the same in all keys
         total = 0
         for value in range(len(counts)):
             total, counts[value] = total + counts[value], total
@@ -289,9 +289,9 @@ def _sorted_by_target(records, scratch, n, lanes, bits):
 
 
 def _without_duplicates(csr: CSR, spare: np.ndarray, layout: _Layout, how: int) -> CSR:
-    """Combine parallel arcs; the neighbours land in the memory of ``spare``, whose values are dead.
+    """Combine parallel arcs, reusing the memory of ``spare``, whose values are dead.
 
-    Fresh memory would cost a page fault for every 4 KiB, as much time as the copying itself.
+    Fresh memory would cost a page fault every 4 KiB, as much time as the copying itself.
     """
     kept = np.zeros(layout.num_buckets + 1, np.int64)
     rows = np.empty(len(csr.indptr) - 1, csr.indptr.dtype)
@@ -313,7 +313,7 @@ def _without_duplicates(csr: CSR, spare: np.ndarray, layout: _Layout, how: int) 
         weights = room[len(room) - num_arcs :]
     _compact(layout.num_buckets, *csr, layout.shift, rows, kept, indptr, indices, weights)
     if indices.nbytes + (0 if weights is None else weights.nbytes) < 0.9 * spare.nbytes:
-        indices = indices.copy()  # do not hold on to much more than the graph
+        indices = indices.copy()  # so that ``spare`` is freed
         weights = None if weights is None else weights.copy()
     return CSR(indptr, indices, weights)
 
@@ -343,7 +343,7 @@ def _combine(bucket, indptr, indices, weights, shift, how, rows, kept, overflowe
                 elif how == 4:
                     wide = np.float64(weights[at - 1]) + np.float64(weights[i])
                     weights[at - 1] += weights[i]
-                    # Wrapping round is off by 2^32 or 2^64, rounding by far less.
+                    # Wrapping around is off by 2^32 or 2^64, rounding by far less.
                     if abs(wide - np.float64(weights[at - 1])) > 1e9:
                         overflowed[0] = 1
         at = min(at, stop)  # an empty list

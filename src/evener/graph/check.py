@@ -1,7 +1,7 @@
-"""Whether a graph keeps what every algorithm relies on: the invariants of compressed sparse rows.
+"""Check the invariants of compressed sparse rows on which every algorithm relies.
 
-Graphs built by Evener keep them; a file written elsewhere, damaged, or declared undirected by
-mistake may not.
+Graphs built by Evener satisfy them. A file that was written elsewhere, is damaged, or is declared
+undirected by mistake may not.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from evener.errors import GraphError
 from evener.graph.csr import Graph
 
 _ROWS = 1 << 12  # rows a thread takes at a time
-_ARCS = 1 << 20  # arcs looked at in one go where NumPy does the work
+_ARCS = 1 << 20  # arcs checked at a time with NumPy
 _LOW32 = 0xFFFFFFFF
 _NOTHING = np.iinfo(np.int64).max
 
 
 def check(graph: Graph) -> None:
-    """Raise `GraphError` for the first thing wrong with the arrays of a graph.
+    """Raise `GraphError` for the first invariant that the arrays of a graph violate.
 
     Row starts ascend from 0 to the number of arcs, neighbours are vertices and ascend within each
-    row, weights match the arcs, and in an undirected graph every arc has its mirror image with the
-    same weight (as many as there are parallel arcs).
+    row, there is one weight for each arc, and in an undirected graph every arc (parallel arcs
+    counted) has a mirror image with the same weight.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def check_rows(graph: Graph) -> None:
 
 
 def count_self_loops(graph: Graph) -> int:
-    """The number of arcs from a vertex to itself, parallel ones counted; the rows must be in order.
+    """The number of arcs from a vertex to itself, parallel ones counted; rows must be sorted.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def count_self_loops(graph: Graph) -> int:
     >>> count_self_loops(ev.Graph.from_edges([0, 1], [1, 1]))
     1
     """
-    # Not compiled: `evener info` of a mapped graph is then done before Numba would be loaded.
+    # Not compiled: on a mapped graph `evener info` finishes before Numba would be loaded.
     indptr, indices = graph.indptr, graph.indices
     total = 0
     for start in range(0, graph.num_edges, _ARCS):
@@ -89,12 +89,12 @@ def count_self_loops(graph: Graph) -> int:
 
 
 def _check_arcs(graph: Graph) -> bool:
-    """Refuse neighbours that are no vertices or out of order; whether the arcs balance.
+    """Refuse neighbours that are out of range or out of order; return whether the arcs balance.
 
-    In an undirected graph every arc has its mirror image. So a hash of both ends and the weight,
-    added for arcs that ascend and taken away for those that descend, sums up to zero. If an arc is
-    alone it does so with a chance of one in 2^64, whatever the graph: the hash has a random key.
-    Looking for each mirror image takes fifty times as long.
+    In an undirected graph every arc has a mirror image. So a hash of both ends and the weight,
+    added for ascending arcs and subtracted for descending ones, sums to zero. With an arc that has
+    no mirror image the sum is zero with probability 2^-64 for any graph, since the hash has a
+    random key. Searching for each mirror image takes fifty times as long.
     """
     chunks = max(1, -(-graph.num_vertices // _ROWS))
     bad, balance = np.full(chunks, _NOTHING), np.zeros(chunks, np.uint64)
@@ -111,7 +111,7 @@ def _check_arcs(graph: Graph) -> bool:
     if not 0 <= v < graph.num_vertices:
         raise GraphError(
             f"vertex {_label(graph, u)} has neighbour number {v}, "
-            f"but there are {graph.num_vertices} vertices."
+            f"but there are only {graph.num_vertices} vertices."
         )
     raise GraphError(f"the neighbours of vertex {_label(graph, u)} are not in ascending order.")
 
@@ -136,7 +136,7 @@ def _label(graph: Graph, v: int) -> object:
 
 @parallel
 def _scan(chunk, indptr, indices, weights, bits, undirected, keys, bad, balance):
-    """Find the first arc to no vertex or out of order, and add up the hashes of all arcs."""
+    """Find the first arc that is out of range or out of order, and sum the hashes of all arcs."""
     n = len(indptr) - 1
     wide = n > _LOW32
     total = np.uint64(0)
@@ -164,7 +164,7 @@ def _scan(chunk, indptr, indices, weights, bits, undirected, keys, bad, balance)
 
 @compiled(allocates=False)
 def _weight_bits(weight, bits):
-    """The bits of a weight, alike for weights that count as equal."""
+    """The bits of a weight; weights that count as equal have the same bits."""
     if weight != weight:
         return np.uint64(1)
     return np.uint64(0) if weight == 0 else np.uint64(bits)
@@ -215,7 +215,7 @@ def _first_at_least(indices, start, stop, value):
 
 @compiled
 def _same_weights(weights, first, second, length):
-    """Whether two runs hold the same weights, in whatever order; a NaN equals a NaN."""
+    """Whether two runs hold the same weights in any order; a NaN equals a NaN."""
     if length == 1:
         return _same(weights[first], weights[second])
     a, b = weights[first : first + length].copy(), weights[second : second + length].copy()

@@ -1,7 +1,7 @@
-"""Graphs from and to the structures of other libraries; `Graph`'s methods document each.
+"""Conversion from and to other libraries; `Graph`'s methods document each function.
 
-Nothing here imports a library for its input: a frame is whatever has columns with ``to_numpy``, a
-NetworkX graph whatever lists nodes and edges.
+Nothing here imports a library to recognise its objects: a frame is anything with columns that have
+``to_numpy``, a NetworkX graph anything that lists nodes and edges.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from evener.errors import EvenerError, GraphError
 from evener.graph.arguments import as_weights, require_digits
 from evener.graph.csr import Graph
 from evener.graph.labels import Labels, as_label_array
+from evener.graph.load_warnings import warn_about_parallel_arcs
 from evener.graph.relabel import relabel_any
-from evener.graph.remarks import remark_on_parallel_arcs
 
 if TYPE_CHECKING:
     import networkx
@@ -41,7 +41,7 @@ def from_frame(
     names = (f"column {src!r}", f"column {dst!r}")
     weights = None if weight is None else _weight_column(_column(frame, weight), weight)
     rows = len(sources)
-    if vertices is not None:  # numbered along, as if each had a loop
+    if vertices is not None:  # relabelled with the edges, as if each had a loop
         further = _further_labels(vertices, sources if rows else None)
         sources, targets = (_joined(end, further) for end in (sources, targets))
     sources, targets, labels = relabel_any(sources, targets, names)
@@ -50,26 +50,26 @@ def from_frame(
         directed=directed, duplicates=duplicates, labels=labels,
     )  # fmt: skip
     if duplicates == "keep" and directed:
-        remark_on_parallel_arcs(graph, "the frame")
+        warn_about_parallel_arcs(graph, "the frame")
     return graph
 
 
 def _further_labels(vertices: Any, like: np.ndarray | None) -> np.ndarray:
-    """Labels given beside the edges, as an array of the kind that the ends are."""
+    """The labels in ``vertices`` as an array of the same kind as the ends."""
     if hasattr(vertices, "to_numpy"):
         vertices = vertices.to_numpy()
     if isinstance(vertices, str | bytes) or not hasattr(vertices, "__iter__"):
         raise GraphError(f"vertices is {vertices!r}; it must be a sequence of labels.")
     array = vertices if isinstance(vertices, np.ndarray) else as_label_array(list(vertices))
     if array.ndim != 1:
-        raise GraphError(f"vertices must be a flat sequence, not of shape {array.shape}.")
+        raise GraphError(f"vertices must be a flat sequence, not one of shape {array.shape}.")
     if (
         like is not None
         and len(array)
         and (like.dtype.kind in "iuf") != (array.dtype.kind in "iuf")
     ):
         raise GraphError(
-            f"vertices holds labels such as {array[:1].tolist()[0]!r}, but the edges end in labels "
+            f"vertices holds labels such as {array[:1].tolist()[0]!r}, but the edges have labels "
             f"such as {like[:1].tolist()[0]!r}; labels must be of one kind."
         )
     return array
@@ -100,14 +100,14 @@ def _column(frame: Any, name: str) -> np.ndarray:
         column = frame[name]
         try:
             values = column.to_numpy()
-        except ValueError:  # one chunk of pyarrow copies only when told to
+        except ValueError:  # pyarrow copies a chunk only if asked to
             values = column.to_numpy(zero_copy_only=False)
-    except (TypeError, AttributeError):  # polars' LazyFrame, say
+    except (TypeError, AttributeError):  # for instance polars' LazyFrame
         raise GraphError(
-            f"the columns of a {type(frame).__name__} cannot be taken; collect it into a table."
+            f"the columns of a {type(frame).__name__} cannot be read; collect it into a table."
         ) from None
     if values.ndim != 1:
-        raise GraphError(f"column {name!r} holds records; expected one value in each row.")
+        raise GraphError(f"column {name!r} holds records; expected one value per row.")
     return values
 
 
@@ -121,7 +121,7 @@ def _weight_column(values: np.ndarray, name: str) -> np.ndarray:
 
 
 def _numbers(values: list[Any], name: str) -> np.ndarray:
-    """Python numbers as an array: integers while all are, else floats."""
+    """Convert Python numbers to an array: integers if all are integers, else floats."""
     for value in values:
         if not isinstance(value, numbers.Real | Decimal):
             raise GraphError(f"{name} holds {value!r}, which is not a number.")
@@ -146,12 +146,12 @@ def from_scipy(matrix: Any, *, directed: bool = True) -> Graph:
         raise GraphError(f"from_scipy takes a sparse matrix, not {type(matrix).__name__}.")
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         shape = " x ".join(map(str, matrix.shape))
-        raise GraphError(f"the matrix is {shape}; an adjacency matrix is square.")
-    # Even sorted rows go the way of all edges: a matrix may hold indices that are out of range.
+        raise GraphError(f"the matrix is {shape}; an adjacency matrix must be square.")
+    # Even sorted rows are rebuilt from edges: a matrix may hold indices that are out of range.
     try:
         entries = matrix.tocoo(copy=False)
     except ValueError as error:
-        raise GraphError(f"the matrix contradicts itself: {error}.") from None
+        raise GraphError(f"the matrix is inconsistent: {error}.") from None
     weights = None if matrix.dtype == np.bool_ else entries.data
     graph = Graph.from_edges(
         entries.row, entries.col, weights, num_vertices=matrix.shape[0], duplicates="sum"
@@ -184,7 +184,7 @@ def _is_symmetric(graph: Graph) -> bool:
 
 
 def to_scipy(graph: Graph) -> scipy.sparse.csr_array:
-    """See `Graph.to_scipy`; the matrix is the caller's own, to be changed at will."""
+    """See `Graph.to_scipy`; the matrix is a copy that the caller may change."""
     import scipy.sparse
 
     n, m = graph.num_vertices, graph.num_edges
@@ -231,7 +231,7 @@ def to_networkx(graph: Graph) -> networkx.Graph:
         (False, True): networkx.MultiGraph,
     }[graph.directed, parallel]
     weights = graph.weights
-    if not graph.directed:  # both directions are stored, NetworkX wants one
+    if not graph.directed:  # both directions are stored, but NetworkX takes one
         once = src <= dst
         src, dst = src[once], dst[once]
         weights = None if weights is None else weights[once]

@@ -1,4 +1,4 @@
-"""Several copies of a graph as one: what runs from a vertex of each runs side by side."""
+"""Several copies of a graph as one graph, on which a program runs from several sources at once."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from evener.graph.csr import Graph
 
 
 def copies_of(graph: Graph, count: int) -> Graph:
-    """So many copies without an arc between them; made once and kept with the graph.
+    """A graph of ``count`` disjoint copies without weights; made once and cached on the graph.
 
-    Vertex ``v`` of copy ``k`` has the index ``k * graph.num_vertices + v``. There are no weights.
+    Vertex ``v`` of copy ``k`` has the index ``k * graph.num_vertices + v``.
 
     Examples
     --------

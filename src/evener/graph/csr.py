@@ -1,17 +1,16 @@
-"""`Graph`: an immutable graph in compressed sparse rows over NumPy arrays."""
+"""`Graph`: an immutable graph as compressed sparse rows in NumPy arrays."""
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evener.device import format_bytes, parallel
+from evener.device import parallel
 from evener.device.once import once
 from evener.errors import GraphError
-from evener.graph import build, look
+from evener.graph import build, describe, queries, subgraphs
 from evener.graph.arguments import (
     as_indices,
     as_weights,
@@ -19,7 +18,6 @@ from evener.graph.arguments import (
     require_combination,
     same_dtype,
 )
-from evener.graph.induce import induced
 from evener.graph.labels import Labels
 
 if TYPE_CHECKING:
@@ -32,7 +30,7 @@ _ROWS = 1 << 14  # rows a thread takes at a time
 class Graph:
     """A graph of vertices ``0..n-1`` with sorted neighbour lists; made by `from_edges` or a loader.
 
-    The constructor takes finished CSR arrays as they are: ``indptr`` of n+1 ascending row starts,
+    The constructor takes finished CSR arrays unchecked: ``indptr`` with n+1 ascending row starts,
     ``indices`` ascending within each row, ``weights`` aligned with ``indices`` or None. With
     ``directed=False`` every edge must be present in both directions.
 
@@ -89,20 +87,20 @@ class Graph:
         src, dst
             Indices of the ends of each edge, whole numbers from 0.
         weight
-            One number for each edge, or None. int32, int64, float32 and float64 are kept,
-            other numbers become the nearest of these.
+            One number for each edge, or None. int32, int64, float32 and float64 are kept;
+            other dtypes become the nearest of these.
         num_vertices
-            Number of vertices; by default the number of labels, else the largest index plus one.
+            By default the number of labels, else the largest index plus one.
         directed
             False stores every edge in both directions (a self-loop once).
         self_loops
             ``"keep"`` or ``"drop"``.
         duplicates
             ``"keep"`` parallel arcs, or combine them: ``"first"`` in the order given, ``"min"``,
-            ``"max"`` or ``"sum"`` of the weights. Without weights all but ``"keep"`` are alike.
-            A sum that does not fit the dtype is an error.
+            ``"max"`` or ``"sum"`` of the weights. Without weights the last four are equivalent.
+            A sum that overflows the dtype is an error.
         labels
-            The name of each vertex, in index order.
+            The label of each vertex, in index order.
 
         Examples
         --------
@@ -142,11 +140,10 @@ class Graph:
         duplicates: str = "keep",
         vertices: Any = None,
     ) -> Graph:
-        """Build a graph from the columns of a pandas, polars or pyarrow table.
+        """Build a graph from two columns of a pandas, polars or pyarrow table.
 
-        The values of the two columns become the labels; every value that occurs is a vertex, and
-        so are ``vertices``, a sequence or column of further labels. ``duplicates`` is as in
-        `from_edges`.
+        Every value in the two columns becomes a vertex and its label; ``vertices``, a sequence or
+        column of labels, adds vertices without edges. ``duplicates`` is as in `from_edges`.
 
         Examples
         --------
@@ -166,10 +163,11 @@ class Graph:
 
     @classmethod
     def from_scipy(cls, matrix: Any, *, directed: bool = True) -> Graph:
-        """Build a graph from a square SciPy sparse matrix or array: an arc for each stored entry.
+        """Build a graph from a square SciPy sparse matrix or array, with an arc per stored entry.
 
-        Entries are the weights, except that a boolean matrix has none. With ``directed=False``
-        an entry without its mirror image gets one; if both are there they must be equal.
+        The entries become the weights; a boolean matrix gives a graph without weights. With
+        ``directed=False`` an entry without a mirror image gets one; an entry and its mirror image
+        must be equal.
 
         Examples
         --------
@@ -186,7 +184,8 @@ class Graph:
     def from_networkx(cls, G: networkx.Graph, *, weight: str | None = "weight") -> Graph:
         """Build a graph from a NetworkX graph; its nodes become the labels.
 
-        Edges without the attribute ``weight`` weigh 1; if none has it the graph has no weights.
+        Edges without the attribute ``weight`` get weight 1; if no edge has it, the graph has no
+        weights.
 
         Examples
         --------
@@ -199,11 +198,11 @@ class Graph:
 
         return from_networkx(G, weight=weight)
 
-    # ---- what it holds --------------------------------------------------------------------
+    # ---- arrays and counts ----------------------------------------------------------------
 
     @property
     def num_vertices(self) -> int:
-        """Number of vertices, isolated ones included."""
+        """Number of vertices, including isolated ones."""
         return len(self._indptr) - 1
 
     @property
@@ -218,12 +217,12 @@ class Graph:
 
     @property
     def indptr(self) -> np.ndarray:
-        """Row starts: the neighbours of v are ``indices[indptr[v]:indptr[v + 1]]``."""
+        """Row starts: vertex v has the neighbours ``indices[indptr[v]:indptr[v + 1]]``."""
         return _read_only(self._indptr)
 
     @property
     def indices(self) -> np.ndarray:
-        """Neighbours of all vertices, one list after the other, each sorted."""
+        """The sorted neighbour lists of all vertices, one after another."""
         return _read_only(self._indices)
 
     @property
@@ -233,7 +232,7 @@ class Graph:
 
     @once
     def labels(self) -> np.ndarray:
-        """The label of each vertex in index order; 0..n-1 for a graph made without labels."""
+        """The label of each vertex in index order; 0..n-1 if the graph was made without labels."""
         return _read_only(self._labels.array())
 
     @once
@@ -255,12 +254,12 @@ class Graph:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the arrays of this graph, cached forms not counted."""
+        """Bytes of the arrays of this graph, without cached forms such as the transpose."""
         weights = 0 if self._weights is None else self._weights.nbytes
         return self._indptr.nbytes + self._indices.nbytes + weights + self._labels.nbytes
 
     def index_of(self, labels: Any) -> Any:
-        """Indices of vertices: an int for one label, an array for several.
+        """The index of a vertex by label: an int for one label, an array for several.
 
         Examples
         --------
@@ -271,14 +270,15 @@ class Graph:
         """
         return self._labels.index_of(labels)
 
-    neighbors = look.neighbors
-    degree = look.degree
-    edges = look.edges
+    neighbors = queries.neighbors
+    degree = queries.degree
+    degree_spread = queries.degree_spread
+    edges = queries.edges
 
     # ---- other forms ----------------------------------------------------------------------
 
     def transpose(self) -> Graph:
-        """The graph with every arc turned round; computed once, itself if undirected.
+        """The graph with every arc reversed; computed once. An undirected graph returns itself.
 
         Examples
         --------
@@ -289,7 +289,7 @@ class Graph:
         return self._transpose if self.directed else self
 
     def _transposing_bytes(self) -> int:
-        """What it takes to make the transpose, that itself included; nothing if it is there."""
+        """Bytes that computing the transpose takes, with its arrays; 0 if it is cached."""
         if not self.directed or "_transpose" in self.__dict__:
             return 0
         building = build.build_bytes(self.num_edges, self.num_vertices, self._weights)
@@ -303,10 +303,10 @@ class Graph:
         return turned
 
     def symmetrize(self, *, duplicates: str = "min") -> Graph:
-        """The undirected graph with an edge wherever this one has an arc, itself if undirected.
+        """The undirected graph with an edge for every arc; an undirected graph returns itself.
 
-        Arcs in both directions between two vertices become one edge; ``duplicates`` says which
-        weight it gets, as in `from_edges`: by default that of the lighter arc.
+        Arcs in both directions between two vertices become one edge; ``duplicates`` chooses its
+        weight as in `from_edges`: by default the smaller one.
 
         Examples
         --------
@@ -325,43 +325,13 @@ class Graph:
             )  # fmt: skip
         return made[duplicates]
 
-    def subgraph(self, labels: Any) -> Graph:
-        """The graph of some vertices, in the order given, and the arcs between them.
-
-        Examples
-        --------
-        >>> import evener as ev
-        >>> g = ev.Graph.from_edges([0, 1, 2], [1, 2, 0]).subgraph([1, 2])
-        >>> g.labels.tolist(), g.num_edges
-        ([1, 2], 1)
-        """
-        chosen = np.atleast_1d(self.index_of(labels)).astype(np.int64)
-        if len(np.unique(chosen)) != len(chosen):
-            raise GraphError("a vertex occurs twice among the labels of the subgraph.")
-        return induced(self, chosen)
-
-    def largest_component(self) -> Graph:
-        """The subgraph of the largest (weakly) connected component; the first of equals.
-
-        Examples
-        --------
-        >>> import evener as ev
-        >>> ev.Graph.from_edges([0, 2, 3], [1, 3, 4]).largest_component().labels.tolist()
-        [2, 3, 4]
-        """
-        if self.num_vertices == 0:
-            return self
-        from scipy.sparse.csgraph import connected_components
-
-        _, component = connected_components(self.to_scipy(), directed=self.directed)
-        largest = np.argmax(np.bincount(component))
-        return induced(self, np.flatnonzero(component == largest))
-
-    ego = look.ego
-    simplify = look.simplify
+    subgraph = subgraphs.subgraph
+    largest_component = subgraphs.largest_component
+    ego = subgraphs.ego
+    simplify = subgraphs.simplify
 
     def to_scipy(self) -> scipy.sparse.csr_array:
-        """The adjacency matrix as a SciPy array; ones where the graph has no weights.
+        """The adjacency matrix as a SciPy array; entries are 1 if the graph has no weights.
 
         Examples
         --------
@@ -374,7 +344,7 @@ class Graph:
         return to_scipy(self)
 
     def to_networkx(self) -> networkx.Graph:
-        """A NetworkX graph with the same labels and weights; a multigraph if arcs are parallel.
+        """A NetworkX graph with the same labels and weights; a multigraph if any arcs are parallel.
 
         Examples
         --------
@@ -387,9 +357,9 @@ class Graph:
         return to_networkx(self)
 
     def save(self, path: Any, *, format: str | None = None) -> None:
-        """Write the graph to a file whose suffix names the format, as `evener.load` reads it.
+        """Write the graph to a file that `evener.load` reads; the suffix names the format.
 
-        The file appears whole or not at all: a failed save leaves what was there before.
+        The file is replaced atomically: a failed save leaves the previous file in place.
 
         Examples
         --------
@@ -410,47 +380,11 @@ class Graph:
 
     # ---- showing and pickling -------------------------------------------------------------
 
-    def _summary(self) -> dict[str, str]:
-        low, mean, high = self.degree_spread()
-        return {
-            "vertices": f"{self.num_vertices:,}",
-            "arcs": f"{self.num_edges:,}",
-            "directed": "yes" if self.directed else "no",
-            "weights": "none" if self._weights is None else str(self._weights.dtype),
-            "labels": _describe_labels(self._labels),
-            "degrees": f"{low}..{high}, mean {mean:.1f}",
-            "memory": format_bytes(self.nbytes),
-        }
-
-    def degree_spread(self) -> tuple[int, float, int]:
-        """Smallest, mean and largest out-degree.
-
-        Examples
-        --------
-        >>> import evener as ev
-        >>> ev.generate.star(4).degree_spread()
-        (1, 1.5, 3)
-        """
-        if self.num_vertices == 0:
-            return 0, 0.0, 0
-        degrees = self.degrees
-        return int(degrees.min()), self.num_edges / self.num_vertices, int(degrees.max())
-
     def __repr__(self) -> str:
-        about = self._summary()
-        kind = "directed" if self.directed else "undirected"
-        weights = "" if self._weights is None else f", {about['weights']} weights"
-        return (
-            f"Graph({about['vertices']} vertices, {about['arcs']} arcs, {kind}{weights}; "
-            f"degrees {about['degrees']}; {about['memory']})"
-        )
+        return describe.one_line(self)
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><th style='text-align:left'>{name}</th><td>{html.escape(value)}</td></tr>"
-            for name, value in self._summary().items()
-        )
-        return f"<table><caption>evener.Graph</caption>{rows}</table>"
+        return describe.html_table(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         arrays = (self._indptr, self._indices, self._weights)
@@ -459,7 +393,7 @@ class Graph:
 
 
 def require_graph(given: Any) -> None:
-    """Raise GraphError, which tells how to make one, unless this is a `Graph`.
+    """Raise GraphError, which says how to make a graph, unless this is a `Graph`.
 
     Examples
     --------
@@ -484,15 +418,6 @@ def _unpickle(
     labels: Labels,
 ) -> Graph:
     return Graph(indptr, indices, weights, directed=directed, labels=labels)
-
-
-def _describe_labels(labels: Labels) -> str:
-    if labels.size == 0:
-        return "none"
-    if labels.is_range:
-        return f"{labels.start}..{labels.start + labels.size - 1}"
-    first, last = labels.take(np.array([0, labels.size - 1]))
-    return f"{first!s} … {last!s} ({labels.kind})"
 
 
 def _read_only(array: np.ndarray) -> np.ndarray:

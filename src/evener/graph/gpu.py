@@ -1,9 +1,9 @@
-"""Graphs on GPUs: rows built there from the ends of edges, and what is kept there of a graph.
+"""Graphs on GPUs: building rows there from edge ends, and the cache of a graph's GPU arrays.
 
-The arcs of a range of rows at a time are packed into 64-bit keys, the source above and the target
-below, sorted, and what equals the one before is left out. A range has about `ARCS_AT_ONCE` arcs, so
-that sorting needs little memory beside the edges and the neighbours, however large the graph. The
-order in which threads write the keys does not matter: sorted, equal ones cannot be told apart.
+For one range of rows at a time, arcs are packed into 64-bit keys (source in the upper bits, target
+in the lower), sorted, and deduplicated. A range has about `ARCS_AT_ONCE` arcs, so sorting needs
+little memory beside the edges and the neighbours, however large the graph is. The order in which
+threads write the keys does not matter: equal keys are indistinguishable once sorted.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from evener.graph.build import index_dtype, offset_dtype
 from evener.graph.csr import Graph
 
 MAX_SCALE = 32  # two ids make a key of 64 bits
-ARCS_AT_ONCE = 1 << 27  # one of 16 ranges at 2 G arcs; each reads all edges once: 2 ms of 8.6 GB
-# Bytes for each arc of a range, at most: keys, those without duplicates, the marks of those kept
-# and CuPy's running sum of the marks; while sorting it is less, two copies of the keys.
+ARCS_AT_ONCE = 1 << 27  # 16 ranges at 2 G arcs; each reads all edges once, 8.6 GB in 2 ms
+# Peak bytes per arc of a range: the keys, the distinct keys, the mask of distinct keys and CuPy's
+# prefix sum of the mask. Sorting takes less, two copies of the keys.
 _RANGE_BYTES = 32
 _CHUNK = 1 << 17  # edges a thread of the CPU takes at a time
 
@@ -31,10 +31,10 @@ def build_simple(
 ) -> tuple[Any, Any]:
     """Row starts and sorted neighbours of a graph without loops and duplicates.
 
-    What `build.build_csr` makes of the same ends with ``drop_loops=True, duplicates="first"``; the
-    arrays are where the ends are. At R-MAT scale 24 with edge factor 63, 2.0 G arcs of 2.1 G drawn,
-    it takes 8.5 GB for the ends and twice 7.9 for the neighbours while the ranges are put together:
-    25 GB were in use at the peak, for which CuPy's pool had taken 29.
+    The result equals `build.build_csr` with ``drop_loops=True, duplicates="first"``, in the memory
+    that holds the ends. R-MAT scale 24 with edge factor 63 draws 2.1 G arcs and keeps 2.0 G: it
+    takes 8.5 GB for the ends and twice 7.9 GB for the neighbours while the ranges are joined. Peak
+    use was 25 GB, and CuPy's pool had reserved 29.
     """
     library = at.library
     bits = max(1, (num_vertices - 1).bit_length())
@@ -67,7 +67,7 @@ def build_simple(
 
 
 def build_bytes(num_edges: int, num_vertices: int, *, symmetric: bool) -> int:
-    """Bytes that the ends of edges and `build_simple` take on a GPU, at most."""
+    """Upper bound of the bytes that the edge ends and `build_simple` take on a GPU."""
     arcs = num_edges * (2 if symmetric else 1)
     width = index_dtype(num_vertices).itemsize
     rows = num_vertices * (8 + 8 + offset_dtype(arcs).itemsize)
@@ -76,7 +76,7 @@ def build_bytes(num_edges: int, num_vertices: int, *, symmetric: bool) -> int:
 
 
 def _ranges(library: Any, starts: Any) -> tuple[list[int], list[int]]:
-    """Bounds of ranges of rows, and where they start; in each `ARCS_AT_ONCE` arcs and a row."""
+    """Row bounds and first arcs of ranges of at most `ARCS_AT_ONCE` arcs plus one row."""
     num_arcs = int(starts[-1])
     ends = library.arange(ARCS_AT_ONCE, num_arcs, ARCS_AT_ONCE, dtype=np.int64)
     bounds = library.zeros(len(ends) + 2, np.int64)
@@ -86,7 +86,7 @@ def _ranges(library: Any, starts: Any) -> tuple[list[int], list[int]]:
 
 
 def _distinct(library: Any, keys: Any) -> Any:
-    """Sorted keys without those that equal the one before."""
+    """Remove duplicates from sorted keys."""
     kept = library.ones(len(keys), bool)
     library.not_equal(keys[1:], keys[:-1], out=kept[1:])
     return keys[kept]
@@ -104,7 +104,7 @@ def _count(chunk, size, src, dst, symmetric, counts):
 
 @parallel
 def _collect(chunk, size, src, dst, symmetric, first, last, begin, bits, cursors, keys):
-    """Keys of the arcs of rows ``first..last-1``, whose first arc is number ``begin``."""
+    """Write the keys of the arcs of rows ``first..last-1``, which start at arc ``begin``."""
     shift = np.uint64(bits)
     for i in range(chunk * size, min((chunk + 1) * size, len(src))):
         u, v = np.int64(src[i]), np.int64(dst[i])
@@ -118,11 +118,11 @@ def _collect(chunk, size, src, dst, symmetric, first, last, begin, bits, cursors
             keys[place] = (np.uint64(v - first) << shift) | np.uint64(u)
 
 
-# ---- keeping -----------------------------------------------------------------------------------
+# ---- cached arrays -----------------------------------------------------------------------------
 
 
 def graph_of(at: Gpu, indptr: Any, indices: Any, weights: Any, *, directed: bool) -> Graph:
-    """A graph of rows that are on a GPU: they are kept there with it, and copied to the host."""
+    """Make a graph of rows on a GPU: they stay cached there and are copied to the host."""
     host = [None if array is None else fetched(array) for array in (indptr, indices, weights)]
     graph = Graph(*host, directed=directed)  # type: ignore[arg-type]
     there = at.library.empty(0, np.int32) if weights is None else weights
@@ -134,11 +134,11 @@ def graph_of(at: Gpu, indptr: Any, indices: Any, weights: Any, *, directed: bool
 
 
 STARTS, NEIGHBOURS, WEIGHTS = "row starts", "neighbours", "weights"
-ROWS = (STARTS, NEIGHBOURS, WEIGHTS)  # kept under these names, ids and starts unsigned
+ROWS = (STARTS, NEIGHBOURS, WEIGHTS)  # keys of the cache; starts and neighbours are unsigned
 
 
 def kept(graph: Graph) -> dict[Any, Any]:
-    """What is kept of a graph on GPUs, by what it is and the GPU; it goes when the graph goes."""
+    """The cache that lives and dies with a graph: GPU arrays by name and GPU, and plans."""
     return graph.__dict__.setdefault("_on_gpus", {})
 
 

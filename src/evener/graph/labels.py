@@ -1,10 +1,10 @@
-"""Labels: the names by which users know vertices, apart from the indices ``0..n-1`` of arrays.
+"""Labels: users' names for vertices, as opposed to the indices ``0..n-1`` of arrays.
 
-A graph's labels are one of
+A graph's labels are
 
 * a range ``start..start+n-1``, stored as its start (0: no labels; 1: a 1-based file),
-* distinct integers, in any order, as an int64 array,
-* any hashable objects, mostly strings, as an object array.
+* distinct integers in any order, stored as an int64 array, or
+* hashable objects, mostly strings, stored as an object array.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from evener.errors import GraphError, did_you_mean
 if TYPE_CHECKING:
     import polars
 
-_MOST_COMPARED = 20_000  # labels among which one near to a misspelt one is looked for: 0.05 s
+_MOST_COMPARED = 20_000  # labels searched for the correct spelling of an unknown one: 0.05 s
 
 
 class Labels:
-    """A two-way table between labels and indices, immutable.
+    """An immutable two-way table between labels and indices.
 
     Examples
     --------
@@ -41,10 +41,10 @@ class Labels:
 
     @classmethod
     def of(cls, values: Sequence[Any] | np.ndarray) -> Labels:
-        """Labels from what a caller gave: integers or hashable objects, all different."""
+        """Make labels from a caller's distinct integers or hashable objects."""
         array = values if isinstance(values, np.ndarray) else as_label_array(values)
         if array.ndim != 1:
-            raise GraphError(f"labels must be a flat sequence, not of shape {array.shape}.")
+            raise GraphError(f"labels must be a flat sequence, not one of shape {array.shape}.")
         if array.dtype.kind in "iu":
             if array.dtype.kind == "u" and len(array) and int(array.max()) >= 1 << 63:
                 raise GraphError("a label is 2^63 or more; integer labels are signed 64-bit.")
@@ -78,7 +78,7 @@ class Labels:
 
     @property
     def is_range(self) -> bool:
-        """Whether the labels count up from ``start``, so that no array is stored."""
+        """Whether the labels are ``start``, ``start + 1``, …, so that no array is stored."""
         return self.values is None
 
     @property
@@ -90,7 +90,7 @@ class Labels:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the stored array; what the objects in it take is not counted."""
+        """Bytes of the stored array, without the objects in it."""
         return 0 if self.values is None else self.values.nbytes
 
     def array(self) -> np.ndarray:
@@ -100,17 +100,17 @@ class Labels:
         return self.values
 
     def take(self, indices: np.ndarray) -> np.ndarray:
-        """The labels of some indices."""
+        """The labels at some indices."""
         if self.values is None:
             return np.asarray(indices, dtype=np.int64) + self.start
         return self.values[indices]
 
     def subset(self, indices: np.ndarray) -> Labels:
-        """Labels of the graph that keeps only these vertices, in this order."""
+        """The labels of a graph with only these vertices, in this order."""
         return Labels.of(self.take(indices))
 
     def index_of(self, labels: Any) -> Any:
-        """Indices of labels: an int for one label, an array for a sequence of them."""
+        """The index of a label: an int for one label, an array for a sequence of labels."""
         if self._is_one(labels):
             one = labels.item() if isinstance(labels, np.ndarray) else labels
             return int(self._find(as_label_array([one]))[0])
@@ -120,7 +120,7 @@ class Labels:
         return self._find(array)
 
     def _is_one(self, labels: Any) -> bool:
-        """Whether this is one label; where labels are objects, a tuple or a set may be one."""
+        """Whether this is one label; a tuple or a set may be one if labels are objects."""
         if isinstance(labels, str | bytes) or not hasattr(labels, "__len__"):
             return True
         if isinstance(labels, np.ndarray):
@@ -129,7 +129,7 @@ class Labels:
             return False
         if is_hashable(labels) and labels in self._lookup():
             return True
-        # Among tuples, an unknown tuple of anything else was meant as one label.
+        # If labels are tuples, an unknown tuple of non-tuples is one misspelt label.
         among_tuples = self.size > 0 and isinstance(self.values[0], tuple)
         is_list = all(isinstance(label, tuple) for label in labels)
         return isinstance(labels, tuple) and among_tuples and not is_list
@@ -143,7 +143,7 @@ class Labels:
             raise GraphError(
                 f"vertex {array.flat[0]!r} is not in the graph, whose labels are integers."
             )
-        wanted = array.astype(np.int64)  # with uint64 beside int64, NumPy would compare floats
+        wanted = array.astype(np.int64)  # NumPy compares uint64 with int64 as floats
         if self.values is None:
             found = wanted - self.start
             missing = (found < 0) | (found >= self.size) | (wanted != array)
@@ -200,7 +200,7 @@ class Labels:
 
 
 def as_label_array(values: Sequence[Any]) -> np.ndarray:
-    """Integers as an integer array, all else as objects (tuples stay whole)."""
+    """Convert integers to an integer array, anything else to an object array of whole tuples."""
     if all(isinstance(v, int | np.integer) and not isinstance(v, bool) for v in values):
         try:
             return np.array(values, dtype=np.int64)
@@ -210,7 +210,7 @@ def as_label_array(values: Sequence[Any]) -> np.ndarray:
 
 
 def objects_of(values: Sequence[Any]) -> np.ndarray:
-    """An object array; assigning all at once would take tuples of one length for a matrix."""
+    """Make an object array; NumPy by itself would take tuples of equal length for a matrix."""
     objects = np.empty(len(values), dtype=object)
     for i, value in enumerate(values):
         objects[i] = value
@@ -218,10 +218,7 @@ def objects_of(values: Sequence[Any]) -> np.ndarray:
 
 
 def label_column(name: str, labels: np.ndarray, absent: np.ndarray | None = None) -> polars.Series:
-    """Labels as a column of a frame: integers, strings, or whatever objects they are.
-
-    Where ``absent`` is true there is no label, and the column is null.
-    """
+    """Labels as a column of a frame, of integers, strings or objects; null where ``absent``."""
     import polars
 
     if labels.dtype != object:

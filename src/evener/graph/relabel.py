@@ -1,4 +1,4 @@
-"""From the ids that files and frames name to indices: number what occurs, keep it as labels."""
+"""Map the ids in files and frames to indices ``0..n-1`` and keep the ids as labels."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _SPARSE_RANGE = 4
 def relabel_any(
     src: Any, dst: Any, names: tuple[str, str] = ("src", "dst")
 ) -> tuple[np.ndarray, np.ndarray, Labels]:
-    """Number the values that occur at the ends of edges; the values become labels.
+    """Number the distinct values at the ends of edges; the values become labels.
 
-    Integers (floats without a fraction too), strings and dates are numbered in ascending order,
-    other hashable values as they first occur, edge by edge. ``src`` and ``dst`` are arrays or
-    polars series; ``names`` is what errors call them.
+    Integers (and floats without a fraction), strings and dates are numbered in ascending order,
+    other hashable values in the order of first occurrence, edge by edge. ``src`` and ``dst`` are
+    arrays or polars series; errors call them ``names``.
 
     Examples
     --------
@@ -39,12 +39,12 @@ def relabel_any(
     src, dst = _plain(src, names[0]), _plain(dst, names[1])
     if all(isinstance(end, np.ndarray) and end.dtype.kind == "i" for end in (src, dst)):
         return relabel(src, dst)
-    return _number_sorted(src, dst, names) or _number_as_met(src, dst, names)
+    return _number_sorted(src, dst, names) or _number_by_occurrence(src, dst, names)
 
 
 def _plain(values: Any, name: str) -> Any:
-    """Whole numbers as an integer array; other values as they are, in an array or a series."""
-    if str(getattr(values, "dtype", None)) == "String":  # polars: spare it the way through objects
+    """Convert whole numbers to an integer array; leave other values in their array or series."""
+    if str(getattr(values, "dtype", None)) == "String":  # of polars: no detour through objects
         return values
     array = np.asarray(values)
     if array.dtype.kind == "O" and isinstance(array[0], int | np.integer):
@@ -69,12 +69,12 @@ def _whole_numbers(array: np.ndarray, name: str) -> np.ndarray:
 def _number_sorted(
     src: Any, dst: Any, names: tuple[str, str]
 ) -> tuple[np.ndarray, np.ndarray, Labels] | None:
-    """Number strings, bytes and dates; None where the values are others."""
+    """Number strings, bytes and dates in ascending order; None for other values."""
     import polars as pl
 
     try:
         ends = [pl.Series("label", values) for values in (src, dst)]
-    except Exception:  # each mix of objects fails with an error of its own
+    except Exception:  # polars raises different errors for different mixes of objects
         return None
     kind = ends[0].dtype
     sortable = kind in (pl.String, pl.Binary, pl.Date, pl.Datetime("ms"), pl.Datetime("us"))
@@ -94,7 +94,7 @@ def _number_sorted(
     return index[: len(src)], index[len(src) :], labels
 
 
-def _number_as_met(
+def _number_by_occurrence(
     src: Any, dst: Any, names: tuple[str, str]
 ) -> tuple[np.ndarray, np.ndarray, Labels]:
     table: dict[Any, int] = {}
@@ -112,14 +112,14 @@ def _number_as_met(
 
 
 def _items(values: Any) -> list[Any]:
-    """The values as Python objects; dates stay NumPy's, whose finest would turn into integers."""
+    """Convert values to Python objects, except dates: nanoseconds would become integers."""
     return list(values) if values.dtype.kind in "mM" else values.tolist()
 
 
 def _is_missing(value: Any) -> bool:
     try:
         return value is None or bool(value != value)  # NaN and NaT differ from themselves
-    except TypeError:  # pandas.NA does not even say
+    except TypeError:  # pandas.NA has no truth value
         return True
 
 
@@ -128,16 +128,15 @@ def _no_value(name: str, row: int | None) -> str:
 
 
 def relabel(src: np.ndarray, dst: np.ndarray) -> tuple[np.ndarray, np.ndarray, Labels]:
-    """Number the ids that occur, in ascending order; the ids become labels.
+    """Number the distinct ids in ascending order; the ids become labels.
 
-    Takes int32 or int64 arrays. When the ids are exactly ``0..n-1`` the arrays come back as they
-    are.
+    Takes int32 or int64 arrays, and returns them unchanged if the ids are exactly ``0..n-1``.
     """
     if len(src) == 0:
         return src, dst, Labels(0)
     room = _SPARSE_RANGE * 2 * len(src) + (1 << 16)
     present, low, high = _marked(src, dst, 0, room)
-    if low < 0 or high >= room:  # the guess that ids start near 0 was wrong
+    if low < 0 or high >= room:  # ids do not start near 0
         if high - low >= room:
             values = np.union1d(src, dst).astype(np.int64)
             return _searched(src, values), _searched(dst, values), Labels.of(values)
@@ -156,9 +155,9 @@ def relabel(src: np.ndarray, dst: np.ndarray) -> tuple[np.ndarray, np.ndarray, L
 
 
 def _marked(src: np.ndarray, dst: np.ndarray, start: int, room: int) -> tuple[np.ndarray, int, int]:
-    """A byte for each id from ``start`` on that occurs, and the smallest and largest id of all.
+    """Mark each id that occurs with a byte, counting from ``start``; also the extremes of all ids.
 
-    One pass for both: memory that is not written to stays virtual, so ``room`` costs nothing.
+    One pass does both. Memory that is never written stays virtual, so a large ``room`` is free.
     """
     present = np.zeros(room, np.uint8)
     extents = []
@@ -192,9 +191,9 @@ def _mark(chunk, ids, start, present, out):
     room = np.uint64(len(present))
     for i in range(chunk * _CHUNK, min((chunk + 1) * _CHUNK, len(ids))):
         low, high = min(low, ids[i]), max(high, ids[i])
-        at = np.uint64(ids[i] - start)  # huge if negative
+        at = np.uint64(ids[i] - start)  # a negative difference wraps to a huge number
         if at < room:
-            present[at] = 1  # threads may store the same 1 twice: harmless
+            present[at] = 1  # a harmless race: all threads store 1
     out[chunk, 0], out[chunk, 1] = low, high
 
 

@@ -1,4 +1,4 @@
-"""The spread of a graph's weights, found once."""
+"""Smallest, mean and largest weight of a graph, computed once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from evener.graph.csr import Graph
 
 
 class Spread(NamedTuple):
-    """Smallest, mean and largest weight; not-a-number if one weight is."""
+    """Smallest, mean and largest weight; NaN if one weight is NaN."""
 
     low: float
     mean: float
@@ -23,7 +23,7 @@ _spreads: weakref.WeakKeyDictionary[Graph, Spread] = weakref.WeakKeyDictionary()
 
 
 def spread_of(graph: Graph) -> Spread:
-    """The spread of the weights, all 0 where there are none.
+    """Return the spread of the weights; all zeros for a graph without weights.
 
     Examples
     --------
@@ -44,9 +44,9 @@ def spread_of(graph: Graph) -> Spread:
 
 
 def distance_dtype(graph: Graph) -> np.dtype:
-    """The dtype in which the lengths of paths add up.
+    """The dtype in which path lengths are summed.
 
-    Integers take 32 bits where even a path through all vertices, and one arc more, fits into them.
+    Integers take 32 bits if a path through all vertices, plus one arc, cannot overflow them.
 
     Examples
     --------

@@ -34,7 +34,7 @@ def read(source: Source, request: Request) -> Graph:
     ends = (np.concatenate((end, heads)) for end in (rows.src, rows.dst))
     src, dst, labels = relabel(*ends)
     listed = (src[:arcs], dst[:arcs], None)
-    return graph_of_arcs(source, listed, labels, request, note, remarks=False)
+    return graph_of_arcs(source, listed, labels, request, note, warn_user=False)
 
 
 def write(graph: Graph, path: Path) -> None:

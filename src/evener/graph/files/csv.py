@@ -46,7 +46,7 @@ def read(source: Source, request: Request) -> Graph:
         if b'"' not in source.text():
             raise
         return read_table(source, table, request)  # quotes below the rows that were looked at
-    third.remark(source)
+    third.warn(source)
     return graph_of_ids(source, rows, request, Note.find(source, b"#"), rules)
 
 

@@ -26,7 +26,7 @@ from evener.graph.files.finish import graph_of_ids
 from evener.graph.files.note import Note
 from evener.graph.files.request import Request
 from evener.graph.files.source import Source, show
-from evener.graph.files.table import COMMENTS, first_lines, look_at, read_table, remark_on_text
+from evener.graph.files.table import COMMENTS, first_lines, look_at, read_table, warn_about_text
 from evener.graph.files.target import replacing
 from evener.graph.files.text import NOWHERE, Rules, parse_rows
 from evener.graph.files.values import is_number
@@ -39,10 +39,10 @@ class Third(NamedTuple):
     is_left_out: bool = False
     text: str = ""  # an example of it, where that must be told
 
-    def remark(self, source: Source) -> None:
+    def warn(self, source: Source) -> None:
         """Say that text was left out."""
         if self.text:
-            remark_on_text(source, "the third column", self.text)
+            warn_about_text(source, "the third column", self.text)
 
 
 def third_column(cells: list[str], request: Request, *, is_weight: bool = False) -> Third:
@@ -63,7 +63,7 @@ def read(source: Source, request: Request) -> Graph:
         return read_table(source, look_at(source, request), request)
     rules, third = found
     rows = parse_rows(source, rules)
-    third.remark(source)
+    third.warn(source)
     return graph_of_ids(source, rows, request, Note.find(source, b"#"), rules)
 
 

@@ -13,8 +13,8 @@ from evener.graph.files.request import Request
 from evener.graph.files.source import Source
 from evener.graph.files.text import Rows, Rules, line_of_row
 from evener.graph.labels import Labels
+from evener.graph.load_warnings import warn_about_direction, warn_about_parallel_arcs
 from evener.graph.relabel import relabel_any
-from evener.graph.remarks import remark_on_direction, remark_on_parallel_arcs
 
 
 class UnknownDirectionError(GraphFormatError):
@@ -63,7 +63,7 @@ def graph_of_numbers(
     labels = Labels(num_vertices, start=1 if note is None else note.first)
     weights = cast_weights(source, rows, note)
     if not symmetric:
-        return graph_of_arcs(source, (src, dst, weights), labels, request, note, remarks=False)
+        return graph_of_arcs(source, (src, dst, weights), labels, request, note, warn_user=False)
     csr = build_csr(
         src, dst, summable(weights, request), num_vertices,
         symmetric=True, duplicates=request.duplicates,
@@ -78,11 +78,11 @@ def graph_of_arcs(
     request: Request,
     note: Note | None = None,
     *,
-    remarks: bool = True,
+    warn_user: bool = True,
 ) -> Graph:
     """The arcs that a file lists as a graph, directed or not as its note or the caller wants it.
 
-    ``remarks``, unless there is a note, say what in it may not be meant.
+    ``warn_user`` warns of what may not be intended, unless there is a note.
     """
     src, dst, weights = arcs
     if note is not None and not note.directed:
@@ -97,12 +97,12 @@ def graph_of_arcs(
         return Graph(*csr, directed=False, labels=labels)
     csr = build_csr(src, dst, weights, labels.size, duplicates=request.duplicates)
     graph = Graph(*csr, labels=labels)
-    if remarks and note is None:
+    if warn_user and note is None:
         if request.directed is None:
             says = any(b"undirected" in line.lower() for line in _comments(source))
-            remark_on_direction(graph, source.name, says_undirected=says)
+            warn_about_direction(graph, source.name, says_undirected=says)
         if request.duplicates == "keep":
-            remark_on_parallel_arcs(graph, source.name)
+            warn_about_parallel_arcs(graph, source.name)
     return graph
 
 

@@ -23,7 +23,7 @@ from evener.graph.files.request import Request
 from evener.graph.files.source import COMPRESSIONS, Source
 from evener.graph.files.target import replacing
 from evener.graph.files.text import Rows
-from evener.graph.remarks import remark
+from evener.graph.load_warnings import warn
 
 if TYPE_CHECKING:
     import polars
@@ -105,7 +105,7 @@ def _ids(source: Source, column: polars.Series) -> Any:
 def _weights(source: Source, column: polars.Series, is_sure: bool) -> np.ndarray | None:
     if not (column.dtype.is_integer() or column.dtype.is_float()):
         if not is_sure:
-            remark(f"{source.name}: {column.name} is of type {column.dtype}, so it was left out.")
+            warn(f"{source.name}: {column.name} is of type {column.dtype}, so it was left out.")
             return None
         source.fail(f"weights in column {column.name!r} are {column.dtype}; expected numbers")
     _refuse_nulls(source, column)

@@ -21,7 +21,7 @@ from evener.graph.files.request import Request
 from evener.graph.files.source import Source, show
 from evener.graph.files.text import Rows
 from evener.graph.files.values import is_number, weights_of, whole_numbers
-from evener.graph.remarks import remark
+from evener.graph.load_warnings import warn
 
 if TYPE_CHECKING:
     import polars
@@ -201,7 +201,7 @@ def read_table(source: Source, table: Table, request: Request) -> Graph:
     missing = (ends[0] == NOTHING) | (ends[1] == NOTHING)
     if missing.any():
         count = int(missing.sum())
-        remark(
+        warn(
             f"{source.name}: {count:,} row{'s' * (count != 1)} with {NOTHING} for an end "
             f"{'were' if count > 1 else 'was'} left out."
         )
@@ -313,13 +313,13 @@ def _weights(
     if found.is_text and not chosen.is_sure:
         example = column.filter((column != "") & (column != NOTHING))
         if len(example):
-            remark_on_text(source, name, example[0])
+            warn_about_text(source, name, example[0])
         return None
     row, line = _place(source, table, int(kept[found.row]))
     hint = "" if chosen.is_sure else ", or weight=False (--no-weight) to leave the column out"
     source.fail(f"the weight{row} is {found.what}; expected a number{hint}", line)
 
 
-def remark_on_text(source: Source, name: str, example: str) -> None:
+def warn_about_text(source: Source, name: str, example: str) -> None:
     """Say that a column where weights could be was left out."""
-    remark(f"{source.name}: {name} holds text ({show(example.encode())}), so it was left out.")
+    warn(f"{source.name}: {name} holds text ({show(example.encode())}), so it was left out.")

@@ -1,6 +1,6 @@
-"""Notes for whoever loads a graph: what was taken from a file in a way that may not be meant.
+"""Warnings about a loaded graph: what was read in a way that may not be intended.
 
-They are warnings of the category `evener.errors.GraphWarning`, so that they can be silenced.
+They have the category `evener.errors.GraphWarning`, by which users can silence them.
 """
 
 from __future__ import annotations
@@ -14,32 +14,32 @@ from evener.device import parallel
 from evener.errors import GraphWarning
 from evener.graph.csr import Graph
 
-_SAMPLE = 2048  # arcs looked at, evenly spread
-_FEWEST = 100  # arcs of a graph below which nothing is made of a pattern
-_MANY = 0.1  # the share of arcs that are parallel to another
+_SAMPLE = 2048  # arcs that are examined, evenly spread
+_FEWEST = 100  # in a graph with fewer arcs a pattern may be chance
+_MANY = 0.1  # share of arcs parallel to another from which a warning is due
 _ROWS = 1 << 14
 
 
-def remark(message: str) -> None:
-    """Warn, at the line outside Evener from which it was called."""
+def warn(message: str) -> None:
+    """Warn at the user's line that called Evener."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("evener."):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, GraphWarning, stacklevel=level)
 
 
-def remark_on_parallel_arcs(graph: Graph, what: str) -> None:
-    """Say that many rows name a pair that another row names too.
+def warn_about_parallel_arcs(graph: Graph, what: str) -> None:
+    """Warn that many rows repeat the pair of vertices of another row.
 
     Examples
     --------
     >>> import warnings
     >>> import evener as ev
-    >>> from evener.graph.remarks import remark_on_parallel_arcs
+    >>> from evener.graph.load_warnings import warn_about_parallel_arcs
     >>> g = ev.Graph.from_edges([0] * 150, [1] * 150)
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
-    ...     remark_on_parallel_arcs(g, "calls.csv")
+    ...     warn_about_parallel_arcs(g, "calls.csv")
     >>> str(caught[0].message)[:56]
     'calls.csv has 150 rows for 1 different pair of vertices,'
     """
@@ -53,15 +53,15 @@ def remark_on_parallel_arcs(graph: Graph, what: str) -> None:
     counts = np.zeros(max(1, -(-graph.num_vertices // _ROWS)), np.int64)
     _count_pairs(len(counts), graph._indptr, graph._indices, counts)
     pairs = int(counts.sum())
-    remark(
+    warn(
         f"{what} has {graph.num_edges:,} rows for {pairs:,} different pair{'s' * (pairs != 1)} of "
-        "vertices, which are kept as parallel arcs; duplicates= (--duplicates) first, min, max or "
-        "sum combines them."
+        "vertices, which are kept as parallel arcs; combine them by duplicates= (--duplicates) "
+        "first, min, max or sum."
     )
 
 
-def remark_on_direction(graph: Graph, what: str, *, says_undirected: bool = False) -> None:
-    """Say that a graph which was taken as directed looks like an undirected one."""
+def warn_about_direction(graph: Graph, what: str, *, says_undirected: bool = False) -> None:
+    """Warn that a graph read as directed looks like an undirected one."""
     how = "its comments call the graph undirected" if says_undirected else None
     if graph.num_edges >= _FEWEST:
         src, dst, _ = _sampled(graph)
@@ -72,14 +72,14 @@ def remark_on_direction(graph: Graph, what: str, *, says_undirected: bool = Fals
         elif graph._labels.kind != "objects" and how is None and (src <= dst).all():
             how = "it lists every edge with the smaller id first"
     if how is not None:
-        remark(
+        warn(
             f"{what} was taken as directed, but {how}; if it is undirected, say directed=False "
-            "(--undirected), else directed=True (--directed) to be asked no more."
+            "(--undirected), else silence this warning by directed=True (--directed)."
         )
 
 
 def _sampled(graph: Graph) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Sources, targets and positions of some arcs."""
+    """Sources, targets and positions of a sample of the arcs."""
     at = np.unique(np.linspace(0, graph.num_edges - 1, _SAMPLE).astype(np.int64))
     src = np.searchsorted(graph._indptr, at, "right") - 1
     return src, graph._indices[at].astype(np.int64), at
