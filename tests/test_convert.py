@@ -292,7 +292,7 @@ def test_matrices_of_no_size():
         (sp.csr_array([[1j]]), "weights of type complex128 cannot be used"),
         (np.eye(2), "from_scipy takes a sparse matrix, not ndarray"),
         ([[0, 1], [1, 0]], "from_scipy takes a sparse matrix, not list"),
-        (sp.csr_array(([1], [7], [0, 1, 1]), shape=(2, 2)), "contradicts itself: .* index 7"),
+        (sp.csr_array(([1], [7], [0, 1, 1]), shape=(2, 2)), "is inconsistent: .* index 7"),
     ],
 )
 def test_bad_matrices(matrix, message):

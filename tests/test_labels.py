@@ -152,7 +152,7 @@ def test_a_misspelt_label_gets_a_suggestion():
         (["a", "b", "a"], "label 'a' occurs twice"),
         ([2**63 - 1, -(2**63), 2**63 - 1], "label 9223372036854775807 occurs twice"),
         ([["a"], ["b"]], "labels must be hashable"),
-        (np.zeros((2, 2), int), r"labels must be a flat sequence, not of shape \(2, 2\)"),
+        (np.zeros((2, 2), int), r"labels must be a flat sequence, not one of shape \(2, 2\)"),
         (np.array([2**63], np.uint64), r"a label is 2\^63 or more"),
     ],
 )
@@ -343,7 +343,7 @@ def test_relabel_any_nothing():
         ([1.0, 1.5], "src holds 1.5, which is not a whole number."),
         ([1.0, np.inf], "src holds inf, which is not a whole number."),
         ([1.0, 2.0**63], "which is not a whole number."),
-        (np.array([0, 2**63], np.uint64), "src holds 9223372036854775808, which is over 63 bits."),
+        (np.array([0, 2**63], np.uint64), "src holds 9223372036854775808, which does not fit 63 bits."),
         (np.array(["a", [1]], object), r"src holds \[1\], which is not hashable."),
     ],
 )

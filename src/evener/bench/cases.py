@@ -24,7 +24,7 @@ from evener.graph.csr import Graph
 from evener.graph.files.source import Source
 from evener.graph.generate.common import seed_of
 from evener.graph.generate.spec import read_spec
-from evener.graph.generate.weights import weight_range, weighted
+from evener.graph.generate.weights import weight_range, with_weights
 
 ITERATIONS = 20  # of PageRank
 BC_SOURCES = 4
@@ -222,7 +222,7 @@ def make_graph(name: str, seed: int) -> Graph:
     if graph.num_edges == 0:
         raise GraphError(f"{name} has no edges; there is nothing to measure.")
     if graph.weights is None:
-        return weighted(graph, weight_range(WEIGHTS), seed)
+        return with_weights(graph, weight_range(WEIGHTS), seed)
     return Graph(graph._indptr, graph._indices, graph._weights, directed=graph.directed)
 
 

@@ -111,7 +111,7 @@ def _check_arcs(graph: Graph) -> bool:
     if not 0 <= v < graph.num_vertices:
         raise GraphError(
             f"vertex {_label(graph, u)} has neighbour number {v}, "
-            f"but there are only {graph.num_vertices} vertices."
+            f"but there are {graph.num_vertices} vertices."
         )
     raise GraphError(f"the neighbours of vertex {_label(graph, u)} are not in ascending order.")
 

@@ -146,7 +146,7 @@ def from_scipy(matrix: Any, *, directed: bool = True) -> Graph:
         raise GraphError(f"from_scipy takes a sparse matrix, not {type(matrix).__name__}.")
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         shape = " x ".join(map(str, matrix.shape))
-        raise GraphError(f"the matrix is {shape}; an adjacency matrix must be square.")
+        raise GraphError(f"the matrix is {shape}; an adjacency matrix is square.")
     # Even sorted rows are rebuilt from edges: a matrix may hold indices that are out of range.
     try:
         entries = matrix.tocoo(copy=False)

@@ -1,8 +1,8 @@
-"""Generated graphs: random ones as the papers use them, and regular shapes.
+"""Graph generators: the random graphs that papers use, and regular shapes.
 
-A seed gives the same graph on any number of threads, device and machine: each random number is a
-function of the seed and of what it is for (`evener.device.random`), not of the order of drawing.
-R-MAT, uniform graphs and grids are also made on a GPU, with ``device="cuda"``.
+A seed gives the same graph with any number of threads, on any device and machine: each random
+number is a function of the seed and of its purpose (`evener.device.random`), not of the order of
+drawing. With ``device="cuda"``, R-MAT, uniform graphs and grids are made on a GPU.
 
 >>> import evener as ev
 >>> g = ev.generate.rmat(6, seed=1)

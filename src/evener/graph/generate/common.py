@@ -1,4 +1,4 @@
-"""What the generators share: stream numbers, argument checks, memory estimates, row starts."""
+"""Shared by the generators: stream numbers, argument checks, memory estimates, row starts."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from evener.device.random import stream_key
 from evener.errors import GraphError, shown
 from evener.graph import build, gpu
 
-MAX_SIZE = 1 << 48  # vertices; keeps every counter of a random number within 64 bits
+MAX_SIZE = 1 << 48  # vertices; so that every counter of a random number fits 64 bits
 
 
 class Stream(enum.IntEnum):
-    """The random streams of a seed, one for each purpose; the numbers are part of the results."""
+    """The random streams of a seed, one per purpose; generated graphs depend on the numbers."""
 
     WEIGHTS = 0
     RMAT = 1
@@ -33,12 +33,12 @@ _STREAMS_PER_ATTEMPT = 256
 
 
 def key_of(seed: int, stream: Stream, attempt: int = 0) -> np.uint64:
-    """The key of a stream; each ``attempt`` at the same graph has streams of its own."""
+    """The key of a stream; each ``attempt`` at the same graph has its own streams."""
     return stream_key(seed, stream + _STREAMS_PER_ATTEMPT * attempt)
 
 
 def is_whole(value: Any) -> bool:
-    """Whether a value is an integer of Python or NumPy; truth values are not."""
+    """Whether a value is an integer of Python or NumPy, but not a boolean."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
@@ -71,7 +71,7 @@ def flag(name: str, value: Any) -> bool:
 
 
 def seed_of(value: Any, low: int | None = None) -> int:
-    """Check a seed: any whole number, or one of at least ``low``; NumPy takes none below 0.
+    """Check a seed: any whole number, or one of at least ``low`` (NumPy refuses negative seeds).
 
     Examples
     --------
@@ -96,11 +96,11 @@ def require_rows(
     work: int = 0,
     at: Host | Gpu = HOST,
 ) -> None:
-    """Refuse a graph that cannot fit: finished rows, weights and ``work`` bytes beside them."""
+    """Refuse a graph whose rows, weights and ``work`` bytes of working memory do not fit."""
     rows = _rows_bytes(num_vertices, num_arcs, weight)
     at.require(rows + work, what)
     if at is not HOST:
-        HOST.require(rows, what)  # its copy
+        HOST.require(rows, what)  # for the copy on the host
 
 
 def require_build(
@@ -111,9 +111,10 @@ def require_build(
     directed: bool,
     at: Host | Gpu = HOST,
 ) -> None:
-    """Refuse a graph that cannot fit, made by `build.build_csr` from arrays of edge ends.
+    """Refuse a graph that does not fit while it is built from arrays of edge ends.
 
-    On a GPU it is made by `gpu.build_simple`, and copied to the host when it is finished.
+    On the host `build.build_csr` builds it, on a GPU `gpu.build_simple`, followed by a copy to the
+    host.
     """
     arcs = num_edges if directed else 2 * num_edges
     rows = _rows_bytes(num_vertices, arcs, weight)
@@ -136,11 +137,11 @@ def _rows_bytes(num_vertices: int, num_arcs: int, weight: np.dtype | None) -> in
 
 
 def row_starts(counts: Any) -> Any:
-    """Row starts from ``counts``, whose entry v + 1 is the degree of v and whose first is 0."""
+    """Row starts from ``counts``, whose entry v + 1 is the degree of v and whose entry 0 is 0."""
     total = int(counts.sum(dtype=np.int64))
     return counts.cumsum(dtype=build.offset_dtype(total))
 
 
 def chunks_of(length: int, size: int) -> int:
-    """Chunks of ``size`` that cover ``length``."""
+    """The number of chunks of ``size`` that cover ``length``."""
     return -(-length // size)

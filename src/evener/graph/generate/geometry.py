@@ -1,7 +1,7 @@
 """Graphs of random points in the unit square: neighbours within a radius, and triangulations.
 
-A grid of cells orders the points, cell by cell and row by row, so that vertices near one another
-in the square are near in memory too.
+Points are numbered cell by cell of a grid, row by row, so that points close together in the square
+are close in memory.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from evener.graph.generate.common import (
     seed_of,
     whole,
 )
-from evener.graph.generate.weights import dtype_of, weight_range, weighted
+from evener.graph.generate.weights import dtype_of, weight_range, with_weights
 
 _CHUNK = 1 << 10  # points a thread takes at a time
 _ONE, _TWO = np.uint64(1), np.uint64(2)
 _POINT_BYTES = 40  # two copies of a sort key, x, y and the start of a cell
-_QHULL_BYTES = 700  # that Qhull takes for each point, measured with SciPy 1.17
+_QHULL_BYTES = 700  # bytes that Qhull takes per point, measured with SciPy 1.17
 
 
 def geometric(
@@ -42,12 +42,12 @@ def geometric(
     weights: tuple[float, float] | None = None,
     seed: int = 0,
 ) -> Graph:
-    """A random geometric graph: points in the unit square, joined when near one another.
+    """A random geometric graph: points in the unit square, joined when they are close.
 
     Parameters
     ----------
     num_vertices
-        Number of points; they are numbered cell by cell of a grid, so neighbours are near in
+        Number of points; they are numbered cell by cell of a grid, so neighbours are close in
         memory.
     radius
         Largest distance of two neighbours; by default ``0.55 * sqrt(ln(n) / n)``, at which most
@@ -68,13 +68,14 @@ def geometric(
     drawn, seed = weight_range(weights), seed_of(seed)
     expected = math.ceil(n * n * min(1.0, math.pi * min(radius, 1.0) ** 2))
     require_rows("A geometric graph", n, expected, dtype_of(drawn), _POINT_BYTES * n)
-    # Cells a little wider than the radius: then neighbours lie in adjacent cells, rounding or not.
+    # Cells are a little wider than the radius, so that neighbours lie in adjacent cells in spite of
+    # rounding.
     side = max(1, math.isqrt(n))
     if radius > 0:
         side = max(1, int(min(side, (1 - 1e-9) / radius)))
     with progress.task("generating a geometric graph"):
         graph = _near(_points(n, side, seed), side, radius * radius)
-        return weighted(graph, drawn, seed)
+        return with_weights(graph, drawn, seed)
 
 
 def delaunay(
@@ -102,7 +103,7 @@ def delaunay(
     require_build(what, n, 6 * n, dtype_of(drawn), directed=False)
     with progress.task("generating a Delaunay triangulation"):
         if n < 3:
-            first = np.arange(n // 2, dtype=np.int32)  # 0, or none
+            first = np.arange(n // 2, dtype=np.int32)  # one edge if there are two points
             ends = first, first + 1
         else:
             from scipy.spatial import Delaunay
@@ -111,7 +112,7 @@ def delaunay(
             corners = Delaunay(np.column_stack((points.x, points.y))).simplices
             ends = corners.ravel(), np.roll(corners, 1, axis=1).ravel()
         graph = Graph.from_edges(*ends, num_vertices=n, directed=False, duplicates="first")
-        return weighted(graph, drawn, seed)
+        return with_weights(graph, drawn, seed)
 
 
 class _Points(NamedTuple):
@@ -121,7 +122,7 @@ class _Points(NamedTuple):
 
 
 def _points(n: int, side: int, seed: int) -> _Points:
-    """Random points in the order of the ``side * side`` cells of the square."""
+    """Random points, ordered by the ``side * side`` cells of the square."""
     key = key_of(seed, Stream.POINTS)
     num_chunks = chunks_of(n, _CHUNK)
     index_bits = n.bit_length()
@@ -177,10 +178,9 @@ def _place(chunk, key, index_bits, keys, x, y, starts):
 
 @parallel
 def _neighbours(chunk, x, y, starts, side, limit, listing, rows, indices):
-    """Count the neighbours of v into ``rows[v + 1]``; or list them, ``rows`` being row starts.
+    """Count the neighbours of v in ``rows[v + 1]``; or, if ``rows`` are row starts, list them.
 
-    The cells around v are three runs of consecutive vertices in ascending order, so the lists
-    come out sorted.
+    The cells around v are three ascending runs of consecutive vertices, so the lists are sorted.
     """
     for v in range(chunk * _CHUNK, min((chunk + 1) * _CHUNK, len(x))):
         column, row = _cell(x[v], side), _cell(y[v], side)

@@ -24,7 +24,13 @@ from evener.graph.generate.common import (
     whole,
 )
 from evener.graph.generate.pairing import complement, equal_rows
-from evener.graph.generate.weights import WeightRange, dtype_of, finished, weight_range, weighted
+from evener.graph.generate.weights import (
+    WeightRange,
+    dtype_of,
+    graph_of_rows,
+    weight_range,
+    with_weights,
+)
 
 _CHUNK = 1 << 15  # vertices a thread takes at a time
 _ONE, _TWO = np.uint64(1), np.uint64(2)
@@ -39,15 +45,14 @@ def grid(
     seed: int = 0,
     device: str = "cpu",
 ) -> Graph:
-    """A lattice in which every vertex is joined to those left, right, above and below.
+    """A lattice in which every vertex is joined to its left, right, upper and lower neighbour.
 
     Parameters
     ----------
     rows, columns
-        Its size, by default as many columns as rows; row r, column c is vertex
-        ``r * columns + c``.
+        Size of the lattice, by default square; row r, column c is vertex ``r * columns + c``.
     removed
-        The probability with which each edge is left out, from 0 to 1.
+        Probability, from 0 to 1, that an edge is left out.
     weights, seed, device
         As in `rmat`.
 
@@ -74,7 +79,7 @@ def grid(
         indptr = row_starts(counts)
         indices = library.empty(int(indptr[-1]), ids)
         at.each(_lattice, n, _CHUNK, *shape, True, indptr, indices)
-        return finished(at, indptr, indices, False, drawn, seed)
+        return graph_of_rows(at, indptr, indices, False, drawn, seed)
 
 
 def path(num_vertices: int, *, weights: tuple[float, float] | None = None, seed: int = 0) -> Graph:
@@ -94,8 +99,8 @@ def path(num_vertices: int, *, weights: tuple[float, float] | None = None, seed:
     [1, 2, 2, 1]
     """
     n = whole("num_vertices", num_vertices)
-    drawn, seed = _checked("A path", n, weights, seed)
-    later = _later(n)
+    drawn, seed = _check_arguments("A path", n, weights, seed)
+    later = _all_but_first(n)
     return _undirected(later - 1, later, n, drawn, seed)
 
 
@@ -105,7 +110,7 @@ def star(num_vertices: int, *, weights: tuple[float, float] | None = None, seed:
     Parameters
     ----------
     num_vertices
-        Number of vertices, the centre included.
+        Number of vertices, including the centre.
     weights, seed
         As in `rmat`.
 
@@ -116,8 +121,8 @@ def star(num_vertices: int, *, weights: tuple[float, float] | None = None, seed:
     [3, 1, 1, 1]
     """
     n = whole("num_vertices", num_vertices)
-    drawn, seed = _checked("A star", n, weights, seed)
-    later = _later(n)
+    drawn, seed = _check_arguments("A star", n, weights, seed)
+    later = _all_but_first(n)
     return _undirected(np.zeros_like(later), later, n, drawn, seed)
 
 
@@ -128,7 +133,7 @@ def tree(
     weights: tuple[float, float] | None = None,
     seed: int = 0,
 ) -> Graph:
-    """A perfect tree: all leaves at the same depth, numbered level by level from the root, 0.
+    """A perfect tree: all leaves at the same depth, numbered level by level from root 0.
 
     Parameters
     ----------
@@ -148,15 +153,15 @@ def tree(
     """
     height, branching = whole("height", height), whole("branching", branching, 1)
     n = _tree_size(height, branching)
-    drawn, seed = _checked("A tree", n, weights, seed)
-    later = _later(n)
+    drawn, seed = _check_arguments("A tree", n, weights, seed)
+    later = _all_but_first(n)
     return _undirected((later - 1) // later.dtype.type(branching), later, n, drawn, seed)
 
 
 def complete(
     num_vertices: int, *, weights: tuple[float, float] | None = None, seed: int = 0
 ) -> Graph:
-    """A complete graph: every two vertices are joined.
+    """A complete graph: every pair of vertices is joined.
 
     Parameters
     ----------
@@ -177,52 +182,54 @@ def complete(
     require_rows("A complete graph", n, n * degree, dtype_of(drawn))
     with progress.task("generating a complete graph"):
         indices = complement(n, 0, np.empty(0, build.index_dtype(n)))
-        return weighted(equal_rows(n, degree, indices), drawn, seed)
+        return with_weights(equal_rows(n, degree, indices), drawn, seed)
 
 
-def _checked(what: str, n: int, weights: object, seed: object) -> tuple[WeightRange | None, int]:
+def _check_arguments(
+    what: str, n: int, weights: object, seed: object
+) -> tuple[WeightRange | None, int]:
     drawn, seed = weight_range(weights), seed_of(seed)
     require_build(what, n, n, dtype_of(drawn), directed=False)
     return drawn, seed
 
 
-def _later(n: int) -> np.ndarray:
-    """All vertices but the first: in a tree each has one edge to an earlier vertex."""
+def _all_but_first(n: int) -> np.ndarray:
+    """All vertices but 0: in a tree each has one edge to an earlier vertex."""
     return np.arange(1, max(n, 1), dtype=build.index_dtype(n))
 
 
 def _undirected(
     src: np.ndarray, dst: np.ndarray, n: int, drawn: WeightRange | None, seed: int
 ) -> Graph:
-    return weighted(Graph.from_edges(src, dst, num_vertices=n, directed=False), drawn, seed)
+    return with_weights(Graph.from_edges(src, dst, num_vertices=n, directed=False), drawn, seed)
 
 
 def _tree_size(height: int, branching: int) -> int:
     if branching == 1:
         return height + 1
-    levels = min(height + 1, MAX_SIZE.bit_length())  # more are too large whatever branches
+    levels = min(height + 1, MAX_SIZE.bit_length())  # more exceed MAX_SIZE with any branching
     return min((branching**levels - 1) // (branching - 1), MAX_SIZE)
 
 
 @compiled
-def _kept(key, edge, removed):
+def _has_edge(key, edge, removed):
     return random_unit(key, edge) >= removed
 
 
 @parallel
 def _lattice(chunk, size, rows, columns, key, removed, listing, starts, indices):
-    """Count the neighbours of v into ``starts[v + 1]``; or list them, ``starts`` being row starts.
+    """Count the neighbours of v in ``starts[v + 1]``; or, if ``starts`` are row starts, list them.
 
-    Edge 2v joins v to the vertex on its right, edge 2v+1 to the one below.
+    Edge 2v joins v to its right neighbour, edge 2v+1 to its lower one.
     """
     width = np.uint64(columns)
     for v in range(chunk * size, min((chunk + 1) * size, rows * columns)):
         row, column = v // columns, v % columns
         edge = _TWO * np.uint64(v)
-        above = row > 0 and _kept(key, edge - _TWO * width + _ONE, removed)
-        left = column > 0 and _kept(key, edge - _TWO, removed)
-        right = column + 1 < columns and _kept(key, edge, removed)
-        below = row + 1 < rows and _kept(key, edge + _ONE, removed)
+        above = row > 0 and _has_edge(key, edge - _TWO * width + _ONE, removed)
+        left = column > 0 and _has_edge(key, edge - _TWO, removed)
+        right = column + 1 < columns and _has_edge(key, edge, removed)
+        below = row + 1 < rows and _has_edge(key, edge + _ONE, removed)
         if not listing:
             starts[v + 1] = np.int64(above) + np.int64(left) + np.int64(right) + np.int64(below)
             continue

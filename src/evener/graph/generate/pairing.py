@@ -1,10 +1,10 @@
-"""Random regular graphs: pair the stubs at random, then switch edges until the graph is simple.
+"""Random regular graphs: pair stubs at random, then switch edges until the graph is simple.
 
-Vertex u has the stubs ``u*d .. u*d + d-1`` and ``mate`` says which stub each is joined to, so the
-neighbours of u are ``mate[u*d + k] // d``. A random pairing has about d²/4 loops and parallel
-edges however large n is; each is *bad* until a switch removes it: a bad edge (s, t) and a random
-good edge (p, q) become (s, p) and (t, q) if both of these are new. Of parallel edges one is good.
-(McKay and Wormald 1990 show that few switches leave the distribution near uniform.)
+Vertex u has the stubs ``u*d .. u*d + d-1``, and ``mate`` holds the stub that each is joined to, so
+the neighbours of u are ``mate[u*d + k] // d``. A random pairing has about d²/4 loops and parallel
+edges for any n. Loops, and all but one of parallel edges, are *bad* until a switch removes them: a
+bad edge (s, t) and a random good edge (p, q) become (s, p) and (t, q) if both of these are new.
+(McKay and Wormald 1990 show that few switches leave the distribution nearly uniform.)
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from evener.errors import GraphError
 from evener.graph import build
 from evener.graph.csr import Graph
 from evener.graph.generate.common import Stream, chunks_of, key_of, require_rows, seed_of, whole
-from evener.graph.generate.weights import dtype_of, scaled, weight_range, weighted
+from evener.graph.generate.weights import dtype_of, scaled, weight_range, with_weights
 
-_MAX_TRIES = 1000  # random edges tried for one switch; half the edges suit unless n is tiny
+_MAX_TRIES = 1000  # random edges tried for one switch; half of them fit unless n is tiny
 _CHUNK = 1 << 16  # stubs a thread takes at a time
 _STUB_BYTES = 18  # two copies of a sort key; later its mate, its mark and the matrix
-_STEPS = 1 << 22  # comparisons between two looks at Ctrl-C while switching
+_STEPS = 1 << 22  # comparisons between two checks for Ctrl-C while switching
 _ONE, _S6, _LOW6 = np.uint64(1), np.uint64(6), np.uint64(63)
 
 
@@ -41,7 +41,8 @@ def regular(
     num_vertices
         Number of vertices.
     degree
-        Number of neighbours of each, below ``num_vertices``; the product of both must be even.
+        Number of neighbours of each vertex, below ``num_vertices``; the product of both must be
+        even.
     weights, seed
         As in `rmat`.
 
@@ -57,23 +58,23 @@ def regular(
     if n * d % 2:
         raise GraphError(f"{n} vertices of degree {d} are impossible: the product must be even.")
     drawn, seed = weight_range(weights), seed_of(seed)
-    fewer = min(d, n - 1 - d) if n else 0  # of a dense graph we draw what it lacks
+    fewer = min(d, n - 1 - d) if n else 0  # a dense graph is the complement of a sparse one
     require_rows("A regular graph", n, n * d, dtype_of(drawn), _STUB_BYTES * n * fewer)
     with progress.task("generating a regular graph"):
         indices = _random_rows(n, fewer, seed)
         if fewer < d:
             indices = complement(n, fewer, indices)
-        return weighted(equal_rows(n, d, indices), drawn, seed)
+        return with_weights(equal_rows(n, d, indices), drawn, seed)
 
 
 def equal_rows(num_vertices: int, degree: int, indices: np.ndarray) -> Graph:
-    """The undirected graph whose neighbour lists all have the same length."""
+    """The undirected graph of neighbour lists that all have the same length."""
     starts = np.arange(num_vertices + 1, dtype=build.offset_dtype(len(indices)))
     return Graph(starts * starts.dtype.type(degree), indices, directed=False)
 
 
 def complement(num_vertices: int, degree: int, indices: np.ndarray) -> np.ndarray:
-    """Neighbour lists of the graph that has exactly the edges which a regular graph lacks."""
+    """Neighbour lists of the complement of a regular graph."""
     others = max(num_vertices - 1 - degree, 0)
     out = np.empty(num_vertices * others, build.index_dtype(num_vertices))
     rows = _rows_per_chunk(num_vertices)
@@ -96,16 +97,16 @@ def _random_rows(n: int, d: int, seed: int) -> np.ndarray:
 
 
 def _simple_pairing(n: int, d: int, seed: int, attempt: int) -> np.ndarray | None:
-    """The mate of each stub, or None where the switches run into a dead end."""
+    """The mate of each stub, or None if the switches reach a dead end."""
     mate = _pairing(n * d, key_of(seed, Stream.PAIRING, attempt))
     rows = _rows_per_chunk(d)
     bad = np.zeros(len(mate), np.bool_)
     _mark_bad(chunks_of(n, rows), rows, d, max(d - 1, 1).bit_length(), mate, bad)
     todo = np.flatnonzero(bad)
     todo = todo[todo < mate[todo]]
-    words = chunks_of(n, 64)  # of a row of the adjacency matrix in bits
+    words = chunks_of(n, 64)  # in a row of the adjacency matrix as bits
     if words > d:
-        words = 0  # it would be larger than the stubs: search those instead
+        words = 0  # the matrix would be larger than the stubs: search the stubs instead
     matrix = np.zeros(n * words, np.uint64)
     if words:
         _mark_good(chunks_of(n, rows), rows, d, mate, bad, words, matrix)
@@ -149,7 +150,7 @@ def _join(chunk, keys, low, mate):
 
 @parallel
 def _mark_bad(chunk, rows, degree, slot_bits, mate, bad):
-    """Mark loops, and all but the first of parallel edges in the order of their lower end.
+    """Mark loops, and all but the first of parallel edges as listed at their lower end.
 
     A row marks only edges to itself and to higher rows, so no two threads write the same stub.
     """
@@ -185,7 +186,7 @@ def _flip(matrix, words, u, v):
 
 @compiled
 def _joined(u, v, degree, mate, bad, words, matrix):
-    """Whether a good edge joins u and v: a look into the matrix, or at the stubs of u."""
+    """Whether a good edge joins u and v, by the matrix or else by the stubs of u."""
     if words > 0:
         return (matrix[u * words + (v >> 6)] >> (np.uint64(v) & _LOW6)) & _ONE == _ONE
     first = v * degree
@@ -197,7 +198,7 @@ def _joined(u, v, degree, mate, bad, words, matrix):
 
 @compiled
 def _switch(start, stop, todo, degree, mate, bad, words, matrix, key):
-    """Switch the bad edges ``todo[start:stop]`` away; False at a dead end."""
+    """Remove the bad edges ``todo[start:stop]`` by switches; False at a dead end."""
     for i in range(start, stop):
         s = np.int64(todo[i])
         t = np.int64(mate[s])

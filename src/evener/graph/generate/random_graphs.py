@@ -1,4 +1,4 @@
-"""Graphs of random edges: R-MAT with its few large hubs, and ends drawn uniformly."""
+"""Graphs of random edges: R-MAT with its few large hubs, and uniform ones."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from evener.graph.generate.common import (
     seed_of,
     whole,
 )
-from evener.graph.generate.weights import WeightRange, dtype_of, finished, weight_range
+from evener.graph.generate.weights import WeightRange, dtype_of, graph_of_rows, weight_range
 
 MAX_SCALE = 48
 
 _CHUNK = 1 << 17  # edges a thread takes at a time
-# Levels are drawn for a block of edges at once: the compiler turns the loop over the block into
-# vector instructions, 4 x faster than edge by edge.
+# Each level is drawn for a block of edges at once: the compiler vectorizes the loop over the block,
+# which is 4 x faster than edge by edge.
 _BLOCK = 256
 _ONE, _TWO, _S32 = np.uint64(1), np.uint64(2), np.uint64(32)
 _LOW32 = np.uint64(0xFFFFFFFF)
@@ -49,31 +49,31 @@ def rmat(
 ) -> Graph:
     """A recursive-matrix (Kronecker) graph as in Graph500: skewed degrees, small diameter.
 
-    Each edge falls down ``scale`` levels of the adjacency matrix, at each into the upper left,
+    Each edge descends ``scale`` levels of the adjacency matrix, at each level into the upper left,
     upper right, lower left or lower right quadrant with probability a, b, c or 1-a-b-c
-    (Chakrabarti, Zhan, Faloutsos 2004). Self-loops and duplicates are dropped, isolated vertices
-    kept, so there are fewer than ``edge_factor * 2**scale`` edges.
+    (Chakrabarti, Zhan, Faloutsos 2004). Self-loops and duplicates are dropped, so there are fewer
+    than ``edge_factor * 2**scale`` edges; isolated vertices are kept.
 
     Parameters
     ----------
     scale
         The graph has ``2**scale`` vertices.
     edge_factor
-        Edges drawn for each vertex.
+        Edges drawn per vertex.
     a, b, c
-        Probabilities of three of the quadrants.
+        Probabilities of the first three quadrants.
     weights
-        ``(low, high)`` for random weights: two integers give integers with both ends included, a
+        ``(low, high)`` for random weights: two integers give integers from ``low`` to ``high``, a
         float among them gives floats below ``high``. None for no weights.
     seed
-        The same seed gives the same graph on any number of threads and on any device.
+        The same seed gives the same graph with any number of threads and on any device.
     directed
         False stores every edge in both directions.
     permute
         Number the vertices at random; otherwise the hubs have the lowest numbers.
     device
-        Where the graph is made: ``"cpu"``, ``"cuda"`` or ``"cuda:1"``. One made on a GPU is also
-        kept there, for the programs that run on it.
+        Where to make the graph: ``"cpu"``, ``"cuda"`` or ``"cuda:1"``. A graph made on a GPU also
+        stays there, for the programs that run on it.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def rmat(
         ends = rmat_ends(at, scale, num_edges, quadrants, seed, permute)
         indptr, indices = _simple(at, *ends, 1 << scale, directed)
         del ends
-        return finished(at, indptr, indices, directed, drawn, seed)
+        return graph_of_rows(at, indptr, indices, directed, drawn, seed)
 
 
 def uniform(
@@ -104,7 +104,7 @@ def uniform(
     directed: bool = False,
     device: str = "cpu",
 ) -> Graph:
-    """A graph whose edges join two vertices drawn uniformly (Erdős and Rényi).
+    """A graph whose edges join vertices drawn uniformly (Erdős and Rényi).
 
     Self-loops and duplicates are dropped.
 
@@ -113,7 +113,7 @@ def uniform(
     scale
         The graph has ``2**scale`` vertices.
     edge_factor
-        Edges drawn for each vertex.
+        Edges drawn per vertex.
     weights, seed, directed, device
         As in `rmat`.
 
@@ -131,7 +131,7 @@ def uniform(
         ends = _uniform_ends(at, scale, num_edges, seed)
         indptr, indices = _simple(at, *ends, 1 << scale, directed)
         del ends
-        return finished(at, indptr, indices, directed, drawn, seed)
+        return graph_of_rows(at, indptr, indices, directed, drawn, seed)
 
 
 def _arguments(
@@ -146,10 +146,10 @@ def _arguments(
 
 
 def _quadrants(a: Any, b: Any, c: Any) -> tuple[np.uint64, np.uint64, np.uint64]:
-    """Upper bounds of 32 random bits for the first three quadrants."""
+    """Upper bounds of the first three quadrants, as 32-bit numbers."""
     a, b, c = (real(name, p, 0, 1) for name, p in (("a", a), ("b", b), ("c", c)))
     if a + b + c > 1 + 1e-9:
-        raise GraphError(f"a + b + c is {a + b + c:g}; probabilities cannot exceed 1 in all.")
+        raise GraphError(f"a + b + c is {a + b + c:g}; probabilities cannot sum to more than 1.")
     sums = np.minimum(np.cumsum([a, b, c]), 1.0)
     first, second, third = (np.uint64(round(float(p) * 2**32)) for p in sums)
     return first, second, third
@@ -163,7 +163,7 @@ def rmat_ends(
     seed: int,
     permute: bool,
 ) -> tuple[Any, Any]:
-    """Ends of the edges as drawn, loops and duplicates among them."""
+    """Ends of the edges as drawn, including loops and duplicates."""
     src, dst = _empty_ends(at, scale, num_edges)
     at.each(_fall, num_edges, _CHUNK, key_of(seed, Stream.RMAT), scale, *quadrants, src, dst)
     if permute:
@@ -188,7 +188,7 @@ def _empty_ends(at: Host | Gpu, scale: int, num_edges: int) -> tuple[Any, Any]:
 def _simple(
     at: Host | Gpu, src: Any, dst: Any, num_vertices: int, directed: bool
 ) -> tuple[Any, Any]:
-    """Row starts and neighbours without loops and duplicates, where the ends are."""
+    """Row starts and neighbours without loops and duplicates, in the memory of the ends."""
     if isinstance(at, Gpu):
         return gpu.build_simple(at, src, dst, num_vertices, symmetric=not directed)
     return build.build_csr(
@@ -199,7 +199,7 @@ def _simple(
 
 @compiled
 def descend(u, v, bits, first, second, third):
-    """One level down: 32 random bits choose the quadrant, which appends a bit to both ends."""
+    """Descend one level: 32 random bits choose the quadrant, which appends a bit to both ends."""
     down = np.uint64(bits >= second)
     right = np.uint64(bits >= first) ^ down ^ np.uint64(bits >= third)
     return (u << _ONE) | down, (v << _ONE) | right
@@ -228,7 +228,7 @@ def _fall(chunk, size, key, scale, first, second, third, src, dst):
 
 @parallel
 def _renumber(chunk, size, key, scale, ends):
-    # A kernel of its own: here the compiler hoists and vectorises the permutation (4 x faster).
+    # A separate kernel, so that the compiler hoists and vectorizes the permutation (4 x faster).
     for i in range(chunk * size, min((chunk + 1) * size, len(ends))):
         ends[i] = permuted(key, np.uint64(ends[i]), scale)
 

@@ -27,13 +27,13 @@ _WORDS = {"true": True, "false": False}
 
 
 def from_spec(text: str) -> Graph:
-    """Generate the graph that a text describes: a kind and its arguments.
+    """Generate the graph that a text describes.
 
     Parameters
     ----------
     text
-        ``kind:argument=value,…`` with the names of the generators and of their arguments; weights
-        are a range such as ``1-255`` or ``0.5-2.0``, devices as they are called elsewhere.
+        ``kind:argument=value,…`` with the names of a generator and of its arguments; weights are a
+        range such as ``1-255`` or ``0.5-2.0``.
 
     Examples
     --------

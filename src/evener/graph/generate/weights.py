@@ -1,7 +1,7 @@
-"""Random weights: a function of the seed and the two ends of an edge, whatever made the edge.
+"""Random weights: a function of the seed and the two ends of an edge.
 
-They are computed on the finished rows, so the build sorts ids alone, parallel edges need no rule,
-and the two directions of an undirected edge agree without looking at one another.
+They are computed on the finished rows. So the build sorts ids only, parallel edges need no rule,
+and the two directions of an undirected edge agree without a lookup.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _TO_UNIT = 2.0**-53
 
 
 class WeightRange(NamedTuple):
-    """Weights from ``low`` to ``high``: whole numbers with both ends, or floats below ``high``."""
+    """Integer weights from ``low`` to ``high``, or float weights below ``high``."""
 
     low: int | float
     high: int | float
@@ -63,12 +63,12 @@ def weight_range(weights: Any) -> WeightRange | None:
 
 
 def dtype_of(weights: WeightRange | None) -> np.dtype | None:
-    """The dtype of the weights, None without weights."""
+    """The dtype of the weights; None without weights."""
     return None if weights is None else weights.dtype
 
 
-def weighted(graph: Graph, weights: WeightRange | None, seed: int) -> Graph:
-    """The graph with random weights on its arcs; itself if there are to be none."""
+def with_weights(graph: Graph, weights: WeightRange | None, seed: int) -> Graph:
+    """The graph with random weights on its arcs; the graph itself if ``weights`` is None."""
     if weights is None:
         return graph
     indptr, indices = graph._indptr, graph._indices  # writable views compile once for all graphs
@@ -76,7 +76,7 @@ def weighted(graph: Graph, weights: WeightRange | None, seed: int) -> Graph:
     return Graph(indptr, indices, drawn, directed=graph.directed)
 
 
-def finished(
+def graph_of_rows(
     at: Host | Gpu,
     indptr: Any,
     indices: Any,
@@ -84,7 +84,7 @@ def finished(
     drawn: WeightRange | None,
     seed: int,
 ) -> Graph:
-    """The graph of finished rows with random weights, or none, on its arcs."""
+    """Make a graph of finished rows, with random weights if ``drawn`` is not None."""
     weights = draw_weights(at, indptr, indices, directed, drawn, seed)
     if isinstance(at, Gpu):
         graph = gpu.graph_of(at, indptr, indices, weights, directed=directed)
@@ -101,10 +101,10 @@ def draw_weights(
     drawn: WeightRange | None,
     seed: int,
 ) -> Any:
-    """Random weights for the arcs of finished rows, where those are; None if there are to be none.
+    """Random weights for the arcs of finished rows, in their memory; None without a range.
 
-    On a GPU each thread searches for the row of its arc: neighbours take the same way, and what
-    they look at stays in its caches.
+    On a GPU each thread searches for the row of its arc: neighbouring threads take the same path,
+    so their reads hit the caches.
     """
     if drawn is None:
         return None
@@ -117,7 +117,7 @@ def draw_weights(
             span = np.uint64(int(high) - int(low) + 1)
             at.each(_draw_whole, len(indices), _CHUNK, *rows, np.int64(low), span, out)
         else:
-            top = np.nextafter(high, low)  # rounding may reach high, which is excluded
+            top = np.nextafter(high, low)  # rounding may reach the excluded end high
             at.each(_draw_real, len(indices), _CHUNK, *rows, low, high - low, top, out)
     return out
 
@@ -132,7 +132,7 @@ def pair_bits(key, u, v, directed):
 
 @compiled
 def scaled(bits, span):
-    """Random bits as a number in ``0..span-1``: the upper half of their 128-bit product."""
+    """Scale random bits to ``0..span-1``: the upper half of the 128-bit product of both."""
     high, low = bits >> _S32, bits & _LOW32
     span_high, span_low = span >> _S32, span & _LOW32
     cross = high * span_low + ((low * span_low) >> _S32)
@@ -142,7 +142,7 @@ def scaled(bits, span):
 
 @compiled
 def _row_of(indptr, arc):
-    """The row that holds an arc: the last that starts at or before it and is not empty."""
+    """The row of an arc: the last non-empty row that starts at or before it."""
     first, last = 0, len(indptr) - 2
     while first < last:
         middle = (first + last + 1) // 2
