@@ -465,7 +465,7 @@ def test_what_cannot_fit_is_refused_at_once(call):
         ("rmat", {"scale": 5, "a": -0.1}, "a is -0.1"),
         ("rmat", {"scale": 5, "b": math.nan}, "b is nan"),
         ("rmat", {"scale": 5, "c": "x"}, "c is 'x'"),
-        ("rmat", {"scale": 5, "a": 0.7, "b": 0.2, "c": 0.2}, "cannot exceed 1"),
+        ("rmat", {"scale": 5, "a": 0.7, "b": 0.2, "c": 0.2}, "cannot sum to more than 1"),
         ("rmat", {"scale": 5, "seed": 1.5}, "seed"),
         ("rmat", {"scale": 5, "directed": 1}, "directed"),
         ("rmat", {"scale": 5, "permute": None}, "permute"),

@@ -343,7 +343,10 @@ def test_relabel_any_nothing():
         ([1.0, 1.5], "src holds 1.5, which is not a whole number."),
         ([1.0, np.inf], "src holds inf, which is not a whole number."),
         ([1.0, 2.0**63], "which is not a whole number."),
-        (np.array([0, 2**63], np.uint64), "src holds 9223372036854775808, which does not fit 63 bits."),
+        (
+            np.array([0, 2**63], np.uint64),
+            "src holds 9223372036854775808, which does not fit 63 bits.",
+        ),
         (np.array(["a", [1]], object), r"src holds \[1\], which is not hashable."),
     ],
 )

@@ -5,9 +5,9 @@ A new format is a module here with two functions,
 * ``read(source: Source, request: Request) -> Graph`` and
 * ``write(graph: Graph, path: Path) -> None``,
 
-and a line in `FORMATS`. `source` gives a reader its bytes and its errors, `request` what the caller
-said, `target` gives a writer a file that appears whole or not at all, `finish` turns rows into a
-graph, `text` is the compiled parser of lines of numbers, `table` reads any other table.
+and a line in `FORMATS`. `source` provides a reader's bytes and errors, `request` the caller's
+options, `target` a file that is replaced atomically, `finish` turns rows into a graph, `text` is
+the compiled parser of lines of numbers, `table` reads all other tables.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = [
     "sniff",
 ]
 
-# Module and format name -> suffixes. A suffix without its dot names the format too.
+# Module and format name -> suffixes. A suffix without its dot also names the format.
 FORMATS = {
     "edgelist": (".txt", ".el", ".wel", ".edges"),
     "csv": (".csv", ".tsv"),
@@ -53,9 +53,9 @@ FORMATS = {
     "evg": (".evg",),
 }
 _TABLES = ("edgelist", "csv", "parquet")
-_ATTRIBUTED = ("graphml", "gml", "gexf")  # a weight is an attribute of an edge there
+_ATTRIBUTED = ("graphml", "gml", "gexf")  # weights are attributes of edges
 _STARTS = re.compile(rb"\s*(?:(?:<[?!][^>]*>\s*)*<(graphml|gexf)\b|graph\s*\[)")
-_FOLDERS = ("graphalytics", "evg")  # of several files
+_FOLDERS = ("graphalytics", "evg")  # formats of several files
 
 
 def load(
@@ -77,47 +77,47 @@ def load(
     Parameters
     ----------
     path
-        The file; ``.gz`` and ``.zst`` are decompressed. ``.evg`` is a folder, and of a pair of
-        Graphalytics files either one or their common name will do. ``"-"`` is standard input.
+        The file; ``.gz`` and ``.zst`` are decompressed. ``.evg`` is a folder; a Graphalytics graph
+        is named by either of its files or by their common name. ``"-"`` is standard input.
     format
         A name or suffix from `evener.graph.files.FORMATS`; by default the suffix and the content
         decide.
     directed
-        By default the format decides: symmetric Matrix Market and METIS files are undirected,
-        edge lists and DIMACS files hold the arcs they list, Graphalytics graphs say it in their
-        properties. True keeps the arcs of an undirected file; False makes every arc an edge,
-        once for both directions.
+        By default the format decides: symmetric Matrix Market and METIS files are undirected, edge
+        lists and DIMACS files list arcs, the properties of a Graphalytics graph say whether it is
+        directed. True keeps the arcs of an undirected file; False turns arcs into undirected
+        edges, one for both directions.
     src, dst, weight
-        Columns of a table, by name or by number from 0; by default they are found by their names,
-        or are the first ones of two or three. ``weight=False`` leaves weights out. In GraphML,
-        GML and GEXF ``weight`` is an attribute of the edges.
+        Columns of a table, by name or by number from 0. By default they are recognised by their
+        names, or are the first columns of two or three. ``weight=False`` ignores weights. In
+        GraphML, GML and GEXF ``weight`` is an attribute of the edges.
     header
-        Whether the first line of a table names the columns; by default it is found out, and a
-        table that leaves it in doubt is refused.
+        Whether the first line of a table names the columns. By default Evener detects it, and
+        refuses an ambiguous table.
     duplicates
         ``"keep"`` parallel arcs, or combine them as in `Graph.from_edges`: ``"first"``, ``"min"``,
         ``"max"`` or ``"sum"``. In an undirected graph the rows of both directions are parallel.
     max_bytes
-        What the file may expand to, or take for the vertices that it announces, in bytes or as
-        ``"4GiB"``; by default a hundred times its size, and at least 256 MiB.
+        Limit for the bytes that the file may expand to or declare, as a number or as ``"4GiB"``;
+        by default a hundred times its size, and at least 256 MiB.
     trusted
-        Whether an ``.evg`` folder is opened unchecked. By default its arrays are compared with
-        their checksums, and all that they say is checked, when Evener first opens them; that they
-        are sound is then remembered in the user's cache folder for as long as they do not change.
+        Open an ``.evg`` folder unchecked. By default Evener checks the checksums and contents of
+        the arrays when it first opens the folder, and records in the user's cache folder that they
+        are sound as long as they do not change.
     verify
-        Check the arrays of an ``.evg`` folder whatever is remembered.
+        Check the arrays of an ``.evg`` folder in any case.
 
     Returns
     -------
     Graph
-        With the labels that the file uses. The vertices of an edge list are those that occur.
+        With the labels of the file. The vertices of an edge list are those that occur in it.
 
     Raises
     ------
     GraphFormatError
-        Names the file, the line where there is one, what is wrong and what was expected.
+        Names the file, the line if there is one, what is wrong and what was expected.
     MemoryBudgetError
-        When the graph cannot fit into memory, or is out of proportion to its file.
+        If the graph does not fit into memory, or is out of proportion to its file.
 
     Examples
     --------
@@ -146,15 +146,15 @@ def load_with_format(
     trusted: bool = False,
     verify: bool = False,
 ) -> tuple[Graph, str]:
-    """As `load`, with the name of the format that was read."""
+    """Like `load`; also returns the name of the format."""
     if trusted and verify:
-        raise GraphError("trusted skips the check that verify asks for; give one of them.")
+        raise GraphError("trusted skips the check that verify asks for; give only one of them.")
     most = None if max_bytes is None else parse_bytes(max_bytes)
     path = Path(os.path.expanduser(path))
     try:
         graph, name = _load(path, format, request, most, trusted, verify)
         require_whole()
-    except OSError as error:  # a folder that may not be looked into, a name too long
+    except OSError as error:  # an unreadable folder, or a name that is too long
         if isinstance(error, EvenerError):
             raise
         raise GraphFormatError(f"{path} cannot be read: {error.strerror or error}.") from None
@@ -169,18 +169,18 @@ def _load(
 ) -> tuple[Graph, str]:
     name = format_of(path, format)
     if name in _FOLDERS and str(path) == STANDARD:
-        raise GraphError(f"a graph of format {name} is several files; standard input is one.")
+        raise GraphError(f"a graph of format {name} is several files, but standard input is one.")
     source = None
     if name is None or name not in _FOLDERS:
         source = Source(path, most)
         if path.is_dir() and not source.is_standard:
             source.fail("is a folder; expected a file or an .evg folder")
         name = name or sniff(source)
-    given = request.about_columns
-    if given and name not in _TABLES and not (name in _ATTRIBUTED and given == ["weight"]):
+    unused = request.column_options
+    if unused and name not in _TABLES and not (name in _ATTRIBUTED and unused == ["weight"]):
         raise GraphError(
-            f"{path} is a file of format {name}, not a table with columns, so {', '.join(given)} "
-            "cannot be followed; leave it out."
+            f"{path} is a file of format {name}, not a table with columns; leave out "
+            f"{', '.join(unused)}."
         )
     module = _module(name)
     if name == "evg":
@@ -191,11 +191,11 @@ def _load(
 
 
 def save(graph: Graph, path: str | os.PathLike[str], *, format: str | None = None) -> None:
-    """Write a graph to a file; `Graph.save` is the public way here."""
+    """Write a graph to a file; users call `Graph.save`."""
     path = Path(os.path.expanduser(path))
     try:
         _save(graph, path, format)
-    except BrokenPipeError:  # whoever read our output has gone
+    except BrokenPipeError:  # the reader of our output has exited
         raise
     except (OSError, ValueError) as error:
         if isinstance(error, EvenerError):
@@ -213,7 +213,9 @@ def _save(graph: Graph, path: Path, format: str | None) -> None:
         )
     if str(path) == STANDARD:
         if name in _FOLDERS:
-            raise GraphError(f"a graph of format {name} is several files; standard output is one.")
+            raise GraphError(
+                f"a graph of format {name} is several files, but standard output is one."
+            )
     elif path.is_dir() and name != "evg":
         raise GraphError(f"{path} is a folder; give the name of a file.")
     elif not path.parent.is_dir():
@@ -222,7 +224,7 @@ def _save(graph: Graph, path: Path, format: str | None) -> None:
 
 
 def format_of(path: Path, format: str | None = None) -> str | None:
-    """The format that an argument or a suffix names; None if only the content can tell.
+    """The format that the argument or the suffix names; None if neither names one.
 
     Examples
     --------
@@ -252,7 +254,7 @@ def format_of(path: Path, format: str | None = None) -> str | None:
 
 
 def sniff(source: Source) -> str:
-    """The format of a file whose name says nothing."""
+    """Guess the format of a file from its content."""
     head = source.data[:1024].tobytes()
     if head.startswith(b"PAR1"):
         return "parquet"
@@ -269,7 +271,7 @@ def sniff(source: Source) -> str:
 
 
 def _has_lists(source: Source) -> bool:
-    """Whether lines of numbers differ in length, as neighbour lists do and edges do not."""
+    """Whether lines of numbers differ in length, as in neighbour lists but not in edge lists."""
     lines = [line.split() for line in source.head() if line[:1] not in (b"#", b"%")]
     numbers = all(token.isdigit() for line in lines[:100] for token in line)
     return numbers and len({len(line) for line in lines[:-1] if line}) > 1

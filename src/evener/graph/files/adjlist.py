@@ -1,7 +1,7 @@
 """Adjacency lists: ``vertex neighbour neighbour …`` on each line; a lone vertex has no arcs.
 
-Lines that begin with # or % are comments. Only ``format="adjlist"`` or the suffix says that a file
-is one: an edge list looks alike.
+Lines that begin with # or % are comments. ``format="adjlist"`` or the suffix selects this format,
+because the content may look like an edge list.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def read(source: Source, request: Request) -> Graph:
     """Read adjacency lists."""
     note = Note.find(source, b"#")
     rows, heads, _ = parse_lists(source, ListRules(np.uint64(0), _COMMENTS, True))
-    # A line's vertex exists even without neighbours: number it along, as if it had a loop.
+    # A vertex exists even if its line lists no neighbours: relabel it as if it had a loop.
     arcs = len(rows.src)
     ends = (np.concatenate((end, heads)) for end in (rows.src, rows.dst))
     src, dst, labels = relabel(*ends)
@@ -38,7 +38,7 @@ def read(source: Source, request: Request) -> Graph:
 
 
 def write(graph: Graph, path: Path) -> None:
-    """Write the neighbours of each vertex behind its label."""
+    """Write each vertex's label, followed by its neighbours."""
     if graph._weights is not None:
         raise GraphError("adjacency lists hold no weights; save as .txt, .csv, .parquet or .evg.")
     require_integer_labels(graph, path.suffix)
@@ -47,4 +47,4 @@ def write(graph: Graph, path: Path) -> None:
         for lines in neighbour_lines(graph, graph._labels.take(graph._indices)):
             for line in lines.split(b"\n")[:-1]:
                 file.write(f"{next(labels)} ".encode() + line + b"\n")
-        file.write(Note.about(graph).line(b"#"))
+        file.write(Note.of(graph).line(b"#"))

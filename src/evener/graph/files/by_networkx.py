@@ -1,4 +1,4 @@
-"""Formats that NetworkX reads and writes, for those who have it: `evener[networkx]`."""
+"""Formats that NetworkX reads and writes, with the extra `evener[networkx]`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from evener.errors import EvenerError, GraphError
 from evener.graph.convert import from_networkx, to_networkx
 from evener.graph.csr import Graph
 from evener.graph.files.columns import text_labels
-from evener.graph.files.finish import combined
+from evener.graph.files.finish import apply_request
 from evener.graph.files.request import Request
 from evener.graph.files.source import Source
 from evener.graph.files.target import replacing
@@ -24,20 +24,20 @@ from evener.graph.files.target import replacing
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _ID = re.compile(r"0|-?[1-9][0-9]{0,18}")
 _LONG_EXPONENT = re.compile(rb"[+-]?\b\d[\d.]*[eE]\+?\d{3,}\b")
-_BYTES_PER_CHARACTER = 20  # of memory that a graph of NetworkX and its text take
+_BYTES_PER_CHARACTER = 20  # memory of a NetworkX graph and the text it is read from
 
 
 def read_by_networkx(
     source: Source, request: Request, format: str, read: Callable[[ModuleType, Any], Any]
 ) -> Graph:
-    """Have NetworkX read a file; ids that all are whole numbers become integers."""
+    """Read a file by NetworkX; if all ids are whole numbers, they become integers."""
     networkx = _networkx(format)
     require_memory(_BYTES_PER_CHARACTER * len(source.data), f"Reading {source.name}")
     try:
         found = read(networkx, io.BytesIO(source.text()))
     except (MemoryError, EvenerError):
         raise
-    except Exception as error:  # what the parsers below NetworkX raise has no common base
+    except Exception as error:  # the errors of NetworkX's parsers have no common base
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         source.fail(f"is not {format} that NetworkX can read ({reason})")
     weight = "weight" if request.weight is None else str(request.weight or "")
@@ -47,35 +47,35 @@ def read_by_networkx(
         graph = from_networkx(found, weight=weight or None)
         if request.has_weight and graph._weights is None and graph.num_edges:
             raise GraphError(f"no edge has an attribute {weight!r}.")
-        _require_fitting(source, graph)
+        _refuse_overflow(source, graph)
     except GraphError as error:
         source.fail(str(error).rstrip("."))
-    return combined(graph, request)
+    return apply_request(graph, request)
 
 
-def as_written(text: str) -> int | float:
-    """A number as it stands in a file: whole numbers are integers, which keep their digits.
+def parse_number(text: str) -> int | float:
+    """Parse a number; whole numbers become integers, which keep all digits.
 
     Examples
     --------
-    >>> from evener.graph.files.by_networkx import as_written
-    >>> as_written("9007199254740993"), as_written("2.5")
+    >>> from evener.graph.files.by_networkx import parse_number
+    >>> parse_number("9007199254740993"), parse_number("2.5")
     (9007199254740993, 2.5)
     """
     return int(text) if _WHOLE.fullmatch(text.strip()) else float(text)
 
 
-def as_float(text: str) -> int | float:
-    """A number that a file declares a float, but an integer where a float loses digits.
+def parse_float(text: str) -> int | float:
+    """Parse a number that a file declares a float; an integer if a float would lose digits.
 
     Examples
     --------
-    >>> from evener.graph.files.by_networkx import as_float
-    >>> as_float("9007199254740993"), as_float("2")
+    >>> from evener.graph.files.by_networkx import parse_float
+    >>> parse_float("9007199254740993"), parse_float("2")
     (9007199254740993, 2.0)
     """
-    written = as_written(text)
-    return written if isinstance(written, int) and _loses_digits(written) else float(text)
+    number = parse_number(text)
+    return number if isinstance(number, int) and _loses_digits(number) else float(text)
 
 
 def _loses_digits(whole: int) -> bool:
@@ -85,8 +85,8 @@ def _loses_digits(whole: int) -> bool:
         return True
 
 
-def _require_fitting(source: Source, graph: Graph) -> None:
-    """Refuse a decimal that has become infinite, which NetworkX takes as it is."""
+def _refuse_overflow(source: Source, graph: Graph) -> None:
+    """Refuse a decimal that overflowed to infinity, which NetworkX accepts."""
     weights = graph._weights
     if weights is None or weights.dtype.kind != "f" or not np.isinf(weights).any():
         return
@@ -97,7 +97,7 @@ def _require_fitting(source: Source, graph: Graph) -> None:
 
 
 def _with_whole_numbers(networkx: ModuleType, found: Any) -> Any:
-    """The graph with integers for nodes whose ids all are, as files have nothing but text."""
+    """Turn node names into integers if all of them are; the files store names as text."""
     names = list(found)
     if not names or not all(type(name) is str and _ID.fullmatch(name) for name in names):
         return found
@@ -109,10 +109,10 @@ def _with_whole_numbers(networkx: ModuleType, found: Any) -> Any:
 def write_by_networkx(
     graph: Graph, path: Path, format: str, write: Callable[[ModuleType, Any, Any], None]
 ) -> None:
-    """Have NetworkX write a file."""
+    """Write a file by NetworkX."""
     networkx = _networkx(format)
     if graph._labels.kind == "objects":
-        text_labels(graph.labels)  # refuses what is no text
+        text_labels(graph.labels)  # refuses labels that are not text
     made = to_networkx(graph)
     with replacing(path) as file:
         write(networkx, made, file)

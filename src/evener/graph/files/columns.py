@@ -1,4 +1,4 @@
-"""Edges as columns, for the table formats: which columns to read, and what to write."""
+"""Edges as columns, for the table formats: choosing the columns to read, and writing them."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ TARGET_NAMES = (
     "target_id", "to_id", "node2", "node_2", "id2", "id_2",
 )  # fmt: skip
 WEIGHT_NAMES = ("weight", "w", "wt", "value", "cost", "distance", "length", "capacity")
-# A lone third column is a weight unless its name says that it is something else.
+# A lone third column is a weight unless it has one of these names.
 OTHER_NAMES = (
     "id", "index", "edge_id", "time", "timestamp", "date", "year", "type", "kind", "label", "name",
     "sign", "category",
 )  # fmt: skip
-INDEX_NAMES = ("", "index", "unnamed: 0", "__index_level_0__")  # what pandas adds by itself
+INDEX_NAMES = ("", "index", "unnamed: 0", "__index_level_0__")  # index columns written by pandas
 _MOST_SHOWN = 12  # columns listed in an error
 
 
@@ -40,18 +40,18 @@ class Chosen(NamedTuple):
     src: int
     dst: int
     weight: int | None
-    is_sure: bool = True  # the weight was asked for or is named so, not only a lone third column
+    is_sure: bool = True  # the weight was requested or is named as one, not just a third column
 
     @property
     def in_order(self) -> bool:
-        """Whether they are the first columns of a table, in the usual order."""
+        """Whether they are the first columns of a table, in the order source, target, weight."""
         return (self.src, self.dst) == (0, 1) and self.weight in (None, 2)
 
 
 def choose_columns(names: list[str]) -> Chosen | None:
-    """The columns of source, target and weight by name; None if the names do not tell.
+    """Choose the columns of source, target and weight by name; None if that is ambiguous.
 
-    Names that say nothing leave the first two of two or three columns as ends, a third as weight.
+    If no name is known, the first two of two or three columns are the ends, the third the weight.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def choose_columns(names: list[str]) -> Chosen | None:
         if not 2 <= len(kept) <= 3 or weight in kept[:2]:
             return None
         src, dst, rest = kept[0], kept[1], rest[2:]
-    elif src is None or dst is None:  # one end has a name we know: the other must be the only rest
+    elif src is None or dst is None:  # one end has a known name: the other must be the only rest
         if len(rest) != 1:
             return None
         src, dst, rest = (rest[0], dst, []) if src is None else (src, rest[0], [])
@@ -87,9 +87,9 @@ def choose_columns(names: list[str]) -> Chosen | None:
 def pick_columns(
     source: Source, names: list[str] | None, cells: list[str], request: Request
 ) -> Chosen:
-    """The columns that a caller asks for, else those that their names, if there are any, tell.
+    """Choose the columns that the caller requests, else by their names.
 
-    ``cells`` are those of the first row, by which people know columns without names.
+    ``cells`` is the first row; errors show it if the columns have no names.
     """
     width = len(cells if names is None else names)
     shown = names if names is not None else [f"column {i}" for i in range(width)]
@@ -108,7 +108,7 @@ def pick_columns(
         elif found is None:
             there = [f"{i} ({cell})" for i, cell in enumerate(cells)] if names is None else names
             source.fail(
-                f"cannot tell which of its columns are the ends: {_listed(there)}; say it by src= "
+                f"has columns {_listed(there)}, of which the ends are unclear; name them by src= "
                 "and dst= (--src, --dst), as names or numbers from 0"
             )
         else:
@@ -122,7 +122,7 @@ def pick_columns(
         return Chosen(src, dst, number(request.weight, "weight"))
     if found is not None and request.src is None and request.dst is None:
         return found
-    # Beside columns that were asked for, only a name makes another one a weight.
+    # With columns chosen by the caller, another column is a weight only by its name.
     lower = [name.strip().lower() for name in names or ()]
     known = (lower.index(name) for name in WEIGHT_NAMES if name in lower)
     return Chosen(src, dst, next((i for i in known if i not in (src, dst)), None))
@@ -162,15 +162,15 @@ def _listed(names: list[str]) -> str:
 
 
 def is_known(name: str) -> bool:
-    """Whether a name is one that columns of edges have."""
+    """Whether a name is usual for a column of edges."""
     return name.strip().lower() in (*SOURCE_NAMES, *TARGET_NAMES, *WEIGHT_NAMES)
 
 
 def edge_frame(graph: Graph, *, once: bool = False, by_index: bool = False) -> polars.DataFrame:
-    """A table of the arcs: src, dst and weight if there are weights.
+    """A table of the arcs: src, dst, and weight if there are weights.
 
-    ``once`` lists an undirected edge in one direction only; ``by_index`` gives the ends as
-    ``1..n`` instead of labels.
+    ``once`` lists each undirected edge in one direction; ``by_index`` numbers the ends ``1..n``
+    instead of using labels.
     """
     import polars as pl
 
@@ -191,7 +191,7 @@ def edge_frame(graph: Graph, *, once: bool = False, by_index: bool = False) -> p
 
 
 def text_labels(labels: np.ndarray) -> list[str]:
-    """Labels as a list of strings; GraphError if they are something else."""
+    """Labels as a list of strings; GraphError for other labels."""
     values = labels.tolist()
     for value in values:
         if not isinstance(value, str):
@@ -201,12 +201,12 @@ def text_labels(labels: np.ndarray) -> list[str]:
         try:
             value.encode()
         except UnicodeEncodeError:
-            raise GraphError(f"label {value!r} is not text that UTF-8 can hold.") from None
+            raise GraphError(f"label {value!r} cannot be encoded as UTF-8.") from None
     return values
 
 
 def require_integer_labels(graph: Graph, format: str) -> None:
-    """Refuse to write names to a format that has only numbers."""
+    """Refuse to write names in a format of numbers."""
     if graph._labels.kind == "objects":
         raise GraphError(
             f"{format} files hold whole numbers only, but the labels are names; "
@@ -216,21 +216,21 @@ def require_integer_labels(graph: Graph, format: str) -> None:
 
 
 def require_countable_labels(graph: Graph, format: str) -> None:
-    """Refuse negative labels where ids count from 0."""
+    """Refuse to write negative labels in a format whose ids start at 0."""
     if graph._labels.kind != "objects" and graph.num_vertices:
         low = int(graph.labels.min())
         if low < 0:
-            raise GraphError(f"{format} files hold ids from 0, but there is a label {low}.")
+            raise GraphError(f"{format} files hold ids from 0, but the graph has a label {low}.")
 
 
 def warn_about_isolated(graph: Graph, path: Path) -> None:
-    """Say that a list of edges does not hold vertices without any, or their order."""
+    """Warn that a list of edges loses isolated vertices."""
     if graph._labels.is_range:
-        return  # the note tells how many there are
+        return  # the note holds their number
     lost = int(np.count_nonzero((graph.degrees == 0) & (graph.in_degrees == 0)))
     if lost:
         warnings.warn(
-            f"{path.name} lists edges, so {lost} vertices without any are not kept; "
+            f"{path.name} lists edges, so {lost} vertices without edges are lost; "
             "save as .evg to keep them.",
             stacklevel=5,
         )

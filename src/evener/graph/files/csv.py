@@ -1,7 +1,7 @@
-"""Delimited tables: CSV and TSV with or without a header, ids that are numbers or names.
+"""Delimited tables: CSV and TSV with or without a header, with numbers or names as ids.
 
-Plain tables of numbers go through Evener's own parser, which also takes the blanks that pass for
-CSV in the wild; names, quotes and further columns go through polars (`table`).
+Evener's own parser reads plain tables of numbers, even if blanks separate the columns; polars reads
+tables with names, quotes or further columns (`table`).
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from evener.graph.files.finish import graph_of_ids
 from evener.graph.files.note import Note
 from evener.graph.files.request import Request
 from evener.graph.files.source import COMPRESSIONS, Source
-from evener.graph.files.table import COMMENTS, Table, look_at, read_table
+from evener.graph.files.table import COMMENTS, Table, detect_table, read_table
 from evener.graph.files.target import replacing
 from evener.graph.files.text import NOWHERE, Rules, parse_rows
 
 
 def read(source: Source, request: Request) -> Graph:
     """Read a table of edges."""
-    table = look_at(source, request)
+    table = detect_table(source, request)
     if not _is_plain(table, request):
         return read_table(source, table, request)
     named = None if table.names is None else choose_columns(table.names)
@@ -39,22 +39,22 @@ def read(source: Source, request: Request) -> Graph:
         is_weight=named is not None and named.weight is not None and named.is_sure,
     )  # fmt: skip
     skip = NOWHERE if table.header_at is None else np.uint64(table.header_at)
-    rules = Rules(third.columns, COMMENTS, skip=skip, extra=third.is_left_out)
+    rules = Rules(third.columns, COMMENTS, skip=skip, extra=third.is_ignored)
     try:
         rows = parse_rows(source, rules)
     except GraphFormatError:
         if b'"' not in source.text():
             raise
-        return read_table(source, table, request)  # quotes below the rows that were looked at
+        return read_table(source, table, request)  # quotes below the sampled rows
     third.warn(source)
     return graph_of_ids(source, rows, request, Note.find(source, b"#"), rules)
 
 
 def _is_plain(table: Table, request: Request) -> bool:
-    """Whether Evener's parser can take it: whole numbers, columns in order, nothing else."""
+    """Whether Evener's parser can read the table: whole numbers, columns in order, nothing else."""
     if table.separator not in (None, ",", "\t") or table.has_quotes:
         return False
-    if {"src", "dst", "weight"} & set(request.about_columns):
+    if {"src", "dst", "weight"} & set(request.column_options):
         return False
     if table.names is not None:
         chosen = choose_columns(table.names)
@@ -72,7 +72,7 @@ def _is_plain(table: Table, request: Request) -> bool:
 
 
 def write(graph: Graph, path: Path) -> None:
-    """Write all arcs under a header; names in quotes."""
+    """Write all arcs below a header, with names in quotes."""
     require_countable_labels(graph, "CSV")
     warn_about_isolated(graph, path)
     plain = path.with_suffix("") if path.suffix.lower() in COMPRESSIONS else path
@@ -81,4 +81,4 @@ def write(graph: Graph, path: Path) -> None:
             file, separator="\t" if plain.suffix.lower() == ".tsv" else ",",
             quote_style="non_numeric" if graph._labels.kind == "objects" else "necessary",
         )  # fmt: skip
-        file.write(Note.about(graph).line(b"#"))
+        file.write(Note.of(graph).line(b"#"))

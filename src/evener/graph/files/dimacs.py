@@ -10,7 +10,7 @@ from evener.graph.csr import Graph
 from evener.graph.files.columns import edge_frame
 from evener.graph.files.finish import graph_of_numbers
 from evener.graph.files.note import Note
-from evener.graph.files.numbered import announced, warn_about_labels
+from evener.graph.files.numbered import header_counts, warn_about_labels
 from evener.graph.files.request import Request
 from evener.graph.files.source import Source, show
 from evener.graph.files.target import replacing
@@ -38,14 +38,14 @@ def _problem(source: Source) -> tuple[int, int, int]:
         number = source.line_at(position)
         if fields[0] != b"p" or len(fields) != 4:
             source.fail(f"expected 'p sp vertices arcs', found {show(line)}", number)
-        n, m = announced(source, fields[2:], number)
+        n, m = header_counts(source, fields[2:], number)
         source.require_vertices(n)
         return position, n, m
     source.fail("has no line 'p sp vertices arcs'")
 
 
 def write(graph: Graph, path: Path) -> None:
-    """Write all arcs; a graph without weights gets ones, which the note takes back."""
+    """Write all arcs; a graph without weights gets ones, which the note tells readers to drop."""
     import polars as pl
 
     warn_about_labels(graph, path)
@@ -53,7 +53,7 @@ def write(graph: Graph, path: Path) -> None:
     if "weight" not in frame.columns:
         frame = frame.with_columns(weight=pl.Series(np.ones(graph.num_edges, np.int8)))
     with replacing(path) as file:
-        file.write(Note.about(graph).line(b"c"))
+        file.write(Note.of(graph).line(b"c"))
         file.write(f"p sp {graph.num_vertices} {graph.num_edges}\n".encode())
         frame.insert_column(0, pl.lit("a").alias("tag")).write_csv(
             file, include_header=False, separator=" "

@@ -1,10 +1,10 @@
-"""The native format: a folder of raw arrays, mapped into memory when opened.
+"""The native format: a folder of raw arrays that are memory-mapped when opened.
 
-``meta.json`` names the arrays, their dtypes, lengths and SHA-256 checksums, and carries a checksum
-of itself. An array's file is named after its content, so saving over a graph writes new files
-beside the old ones and then replaces ``meta.json``: that rename is the moment at which the new
-graph is there. Opening reads ``meta.json`` and the sizes of the files, whatever their length; the
-arrays themselves are checked (`evg_check`) where it is not known that they were (`known`).
+``meta.json`` lists the arrays with their dtypes, lengths and SHA-256 checksums, and contains a
+checksum of itself. An array's file is named after its content, so saving over a graph writes new
+files beside the old ones and then replaces ``meta.json``; that rename switches to the new graph.
+Opening reads only ``meta.json`` and the sizes of the files. The arrays are checked (`evg_check`)
+unless they are known to be sound (`evg_checked`).
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from evener.errors import GraphError
 from evener.graph.csr import Graph
 from evener.graph.files.columns import text_labels
 from evener.graph.files.evg_check import check_folder, checksum_of, raw_bytes
-from evener.graph.files.finish import combined
-from evener.graph.files.known import is_known, remember, state_of
+from evener.graph.files.evg_checked import fingerprint, record_check, was_checked
+from evener.graph.files.finish import apply_request
 from evener.graph.files.request import Request
-from evener.graph.files.source import COMPRESSIONS, Source, open_plain
+from evener.graph.files.source import COMPRESSIONS, Source, open_regular
 from evener.graph.files.target import replacing, temporary_beside
 from evener.graph.labels import Labels
 
 VERSION = 1
 _KIND = "evener graph"
 _MAX_META_BYTES = 1 << 16
-_FILE = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*")  # in the folder itself, and nothing odd
+_FILE = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*")  # a plain name within the folder
 _DTYPES = {
     "indptr": ("int32", "int64"),
     "indices": ("int32", "int64"),
@@ -49,7 +49,7 @@ _DTYPES = {
 
 
 class _Opened(NamedTuple):
-    """The arrays of a folder, and what the system says of their files."""
+    """The arrays of a folder, and the metadata of their files."""
 
     arrays: dict[str, np.ndarray]
     files: list[os.stat_result]
@@ -63,13 +63,13 @@ def read(
     trusted: bool = False,
     verify: bool = False,
 ) -> Graph:
-    """Open a graph; unless ``trusted`` it is checked, if it was not before or to ``verify`` it."""
+    """Open a graph; check it if it was never checked or if ``verify``, but not if ``trusted``."""
     source = Source(path, max_bytes)
     if not path.is_dir():
         source.fail("is not a folder; expected an .evg folder")
     folder = path.stat()
-    meta, checksum, about = _read_meta(source)
-    opened = _open_arrays(source, meta, about)
+    meta, checksum, meta_stat = _read_meta(source)
+    opened = _open_arrays(source, meta, meta_stat)
     arrays = opened.arrays
     _check_shapes(source, meta, arrays)
     graph = Graph(
@@ -77,35 +77,35 @@ def read(
         directed=meta["directed"], labels=_labels(meta, arrays),
     )  # fmt: skip
     if not trusted:
-        state = state_of(checksum, opened.files)
-        if verify or not is_known(folder, state):
+        state = fingerprint(checksum, opened.files)
+        if verify or not was_checked(folder, state):
             with progress.task(f"checking {path.name}"):
                 check_folder(source, meta, arrays, graph)
             if _unchanged(source, meta, opened.files):
-                remember(folder, state, opened.files)
-    return combined(graph, request)
+                record_check(folder, state, opened.files)
+    return apply_request(graph, request)
 
 
 def _unchanged(source: Source, meta: dict[str, Any], before: list[os.stat_result]) -> bool:
-    """Whether the files are those that were opened, as they were then."""
+    """Whether the files are still those that were opened, unmodified."""
     names = ["meta.json", *(entry["file"] for entry in meta["arrays"].values())]
     try:
         now = [(source.path / name).stat() for name in names]
     except OSError:
         return False
-    return state_of("", now) == state_of("", before)
+    return fingerprint("", now) == fingerprint("", before)
 
 
 def _read_meta(source: Source) -> tuple[dict[str, Any], str, os.stat_result]:
-    """What ``meta.json`` says, its checksum, and what the system says of it."""
+    """The content of ``meta.json``, its checksum, and the metadata of the file."""
     try:
-        descriptor, about = open_plain(source, f"{source.name}/meta.json")
+        descriptor, meta_stat = open_regular(source, f"{source.name}/meta.json")
         try:
             content = os.read(descriptor, _MAX_META_BYTES + 1)
         finally:
             os.close(descriptor)
         if len(content) > _MAX_META_BYTES:
-            source.fail("meta.json is too long to be one")
+            source.fail("meta.json is longer than 64 KiB")
         meta = json.loads(content)
     except FileNotFoundError:
         source.fail("has no meta.json; expected an .evg folder")
@@ -122,11 +122,11 @@ def _read_meta(source: Source) -> tuple[dict[str, Any], str, os.stat_result]:
         source.fail("meta.json does not match its checksum; it was changed or damaged")
     if not _is_sound(meta):
         source.fail("meta.json does not describe a graph")
-    return meta, checksum, about
+    return meta, checksum, meta_stat
 
 
 def _is_sound(meta: dict[str, Any]) -> bool:
-    """Whether all that will be used is there and of the right type."""
+    """Whether all required entries are present and of the right type."""
 
     def count(value: Any) -> bool:
         return type(value) is int and 0 <= value < 1 << 62
@@ -152,14 +152,14 @@ def _is_sound(meta: dict[str, Any]) -> bool:
     )
 
 
-def _open_arrays(source: Source, meta: dict[str, Any], about: os.stat_result) -> _Opened:
-    opened = _Opened({}, [about])
+def _open_arrays(source: Source, meta: dict[str, Any], meta_stat: os.stat_result) -> _Opened:
+    opened = _Opened({}, [meta_stat])
     for name, entry in meta["arrays"].items():
         try:
-            descriptor, about = open_plain(source, f"{source.name}/{entry['file']}")
+            descriptor, file_stat = open_regular(source, f"{source.name}/{entry['file']}")
             try:
-                opened.files.append(about)
-                opened.arrays[name] = _array(source, entry, descriptor, about)
+                opened.files.append(file_stat)
+                opened.arrays[name] = _array(source, entry, descriptor, file_stat)
             finally:
                 os.close(descriptor)
         except FileNotFoundError:
@@ -170,28 +170,29 @@ def _open_arrays(source: Source, meta: dict[str, Any], about: os.stat_result) ->
 
 
 def _array(
-    source: Source, entry: dict[str, Any], descriptor: int, about: os.stat_result
+    source: Source, entry: dict[str, Any], descriptor: int, file_stat: os.stat_result
 ) -> np.ndarray:
     dtype, length = np.dtype(entry["dtype"]), entry["length"]
-    if about.st_size != length * dtype.itemsize:
+    size = file_stat.st_size
+    if size != length * dtype.itemsize:
         source.fail(
-            f"{entry['file']} has {about.st_size} bytes; expected {length * dtype.itemsize} for "
+            f"{entry['file']} has {size} bytes; expected {length * dtype.itemsize} for "
             f"{length} values of {dtype}"
         )
     if length == 0:
         return np.empty(0, dtype)
-    if _has_holes(descriptor, about):
-        source.require_allowed(about.st_size, f"has an array {entry['file']} of holes, {{}}")
+    if _is_sparse(descriptor, file_stat):
+        source.require_allowed(size, f"has a sparse file {entry['file']} of {{}}")
     mapped = map_file(descriptor, f"{source.name}: {entry['file']}")
     return mapped.view(dtype.newbyteorder("<")).view(dtype)
 
 
-def _has_holes(descriptor: int, about: os.stat_result) -> bool:
-    """Whether a file takes little of the disk: reading what is not there may take for ever."""
-    if getattr(about, "st_blocks", about.st_size) * 512 * 100 > about.st_size:
+def _is_sparse(descriptor: int, file_stat: os.stat_result) -> bool:
+    """Whether a file is almost all holes: it may claim more than anyone could read."""
+    if getattr(file_stat, "st_blocks", file_stat.st_size) * 512 * 100 > file_stat.st_size:
         return False
     try:
-        return os.lseek(descriptor, 0, os.SEEK_HOLE) < about.st_size
+        return os.lseek(descriptor, 0, os.SEEK_HOLE) < file_stat.st_size
     except (OSError, AttributeError):
         return False
 
@@ -214,7 +215,7 @@ def _labels(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Labels:
 
 
 class _TextLabels(Labels):
-    """Names kept as UTF-8 on disk and decoded when first asked for."""
+    """Names that are UTF-8 on disk and decoded on first use."""
 
     def __init__(self, size: int, text: np.ndarray, offsets: np.ndarray):
         self._text, self._offsets = text, offsets
@@ -239,9 +240,9 @@ class _TextLabels(Labels):
 
 
 def write(graph: Graph, path: Path) -> None:
-    """Write the folder; if it is there already it changes from the old graph to the new at once."""
+    """Write the folder; an existing folder switches from the old to the new graph atomically."""
     if path.suffix.lower() in COMPRESSIONS:
-        raise GraphError(f"{path}: an .evg folder is mapped into memory, so it is not compressed.")
+        raise GraphError(f"{path}: an .evg folder is memory-mapped and cannot be compressed.")
     if path.exists() and not (path.is_dir() and _is_ours(path)):
         raise GraphError(f"{path} exists and is not an .evg folder; choose another name.")
     fresh = not path.exists()
@@ -304,14 +305,14 @@ def _write_array(folder: Path, name: str, array: np.ndarray) -> dict[str, Any]:
     little = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
     checksum = checksum_of(little)
     file = f"{name}.{checksum[:16]}.bin"
-    # Written even if it is there already: what is there may be damaged.
+    # Written even if it exists: the existing file may be damaged.
     with replacing(folder / file) as opened:
         opened.write(raw_bytes(little))
     return {"file": file, "dtype": array.dtype.name, "length": len(array), "sha256": checksum}
 
 
 def _remove_others(folder: Path, meta: dict[str, Any]) -> None:
-    """Delete the arrays of the graph that was here; graphs that have them open keep them."""
+    """Delete the arrays of the previous graph; graphs that have them open keep them."""
     used = {entry["file"] for entry in meta["arrays"].values()} | {"meta.json"}
     for file in folder.glob("*.bin"):
         if file.name not in used:

@@ -1,4 +1,4 @@
-"""From the rows of a file to a graph: labels, direction and weights as the file means them."""
+"""Turn the rows of a file into a graph: labels, direction and weights."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from evener.graph.relabel import relabel_any
 
 
 class UnknownDirectionError(GraphFormatError):
-    """A file does not say whether its graph is directed, and the caller did not either."""
+    """Neither the file nor the caller says whether the graph is directed."""
 
 
 def graph_of_ids(
     source: Source, rows: Rows, request: Request, note: Note | None, rules: Rules | None = None
 ) -> Graph:
-    """A graph from ids that are labels: every id that occurs is a vertex, unless a note says more.
+    """Make a graph from ids that become labels; a note may name more vertices than occur.
 
-    ``rules``, here and below, are those the rows were read by; errors then tell the line.
+    Here and below, ``rules`` are those by which the rows were read; with them errors name the line.
     """
     weights = cast_weights(source, rows, note)
     if note is None or note.num_vertices is None:
         src, dst, labels = relabel_any(rows.src, rows.dst)
         first = labels.take(np.array([0]))[0] if labels.size else 0  # the smallest id
         if labels.kind != "objects" and first < 0:
-            source.fail(f"has a vertex id {first}; ids are whole numbers from 0")
+            source.fail(f"has a vertex id {first}; ids must be whole numbers from 0")
     elif not isinstance(rows.src, np.ndarray):
-        source.fail("has names for ids, but the note of Evener says they are numbers")
+        source.fail("has names as ids, but Evener's note says they are numbers")
     else:
         source.require_vertices(note.num_vertices)
-        src, dst = shifted(source, rows, note.num_vertices, note.first, rules)
+        src, dst = indices_from(source, rows, note.num_vertices, note.first, rules)
         labels = Labels(note.num_vertices, start=note.first)
     weights = None if weights is None else as_weights(weights)
     return graph_of_arcs(source, (src, dst, weights), labels, request, note)
@@ -54,18 +54,18 @@ def graph_of_numbers(
     rules: Rules | None = None,
     symmetric: bool = False,
 ) -> Graph:
-    """A graph from ids ``1..num_vertices``, as formats have them that announce their size.
+    """Make a graph from ids ``1..num_vertices``, for formats that declare their size.
 
-    ``symmetric`` rows are edges listed once.
+    ``symmetric`` means that each row is an undirected edge, listed once.
     """
     source.require_vertices(num_vertices)
-    src, dst = shifted(source, rows, num_vertices, 1, rules)
+    src, dst = indices_from(source, rows, num_vertices, 1, rules)
     labels = Labels(num_vertices, start=1 if note is None else note.first)
     weights = cast_weights(source, rows, note)
     if not symmetric:
         return graph_of_arcs(source, (src, dst, weights), labels, request, note, warn_user=False)
     csr = build_csr(
-        src, dst, summable(weights, request), num_vertices,
+        src, dst, widen_for_sums(weights, request), num_vertices,
         symmetric=True, duplicates=request.duplicates,
     )  # fmt: skip
     return Graph(*csr, directed=request.directed is True, labels=labels)
@@ -80,18 +80,18 @@ def graph_of_arcs(
     *,
     warn_user: bool = True,
 ) -> Graph:
-    """The arcs that a file lists as a graph, directed or not as its note or the caller wants it.
+    """Make a graph from listed arcs, directed or not as the note or the caller says.
 
-    ``warn_user`` warns of what may not be intended, unless there is a note.
+    ``warn_user`` allows warnings about what may not be intended, unless there is a note.
     """
     src, dst, weights = arcs
     if note is not None and not note.directed:
         listed = Graph(*build_csr(src, dst, weights, labels.size), labels=labels)
-        graph = mirrored(source, listed, undirected=request.directed is not True)
-        return combined(graph, request)
-    weights = summable(weights, request)
+        graph = require_mirrored(source, listed, undirected=request.directed is not True)
+        return apply_request(graph, request)
+    weights = widen_for_sums(weights, request)
     if request.directed is False:
-        # Of the rows of one edge the lighter counts, unless the caller says which.
+        # An edge gets the smallest weight of its rows, unless the caller chooses otherwise.
         how = "min" if request.duplicates == "keep" else request.duplicates
         csr = build_csr(src, dst, weights, labels.size, symmetric=True, duplicates=how)
         return Graph(*csr, directed=False, labels=labels)
@@ -110,22 +110,23 @@ def _comments(source: Source) -> list[bytes]:
     return [line for line in source.head() if line[:1] in (b"#", b"%")]
 
 
-def summable(weights: np.ndarray | None, request: Request) -> np.ndarray | None:
-    """Weights in a dtype that holds what the caller wants of parallel arcs."""
+def widen_for_sums(weights: np.ndarray | None, request: Request) -> np.ndarray | None:
+    """Widen integer weights if the caller wants the sum of parallel arcs."""
     if weights is not None and request.duplicates == "sum" and weights.dtype == np.int32:
         return weights.astype(np.int64)
     return weights
 
 
-def combined(graph: Graph, request: Request) -> Graph:
-    """A finished graph with its parallel arcs combined as the caller wants, and its direction."""
+def apply_request(graph: Graph, request: Request) -> Graph:
+    """Combine parallel arcs and set the direction of a finished graph as the caller requests."""
     if request.directed is True and not graph.directed:
         graph = Graph(
             graph._indptr, graph._indices, graph._weights, directed=True, labels=graph._labels
         )
     if request.duplicates != "keep":
-        src, dst, weights = graph._sources(), graph._indices, summable(graph._weights, request)
-        if not graph.directed:  # each edge once: combined apart, its arcs might differ
+        src, dst = graph._sources(), graph._indices
+        weights = widen_for_sums(graph._weights, request)
+        if not graph.directed:  # each edge once: its two arcs must get the same weight
             once = src <= dst
             src, dst = src[once], dst[once]
             weights = None if weights is None else weights[once]
@@ -140,10 +141,10 @@ def combined(graph: Graph, request: Request) -> Graph:
     return graph
 
 
-def shifted(
+def indices_from(
     source: Source, rows: Rows, num_vertices: int, first: int, rules: Rules | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Indices of ids that count from ``first``, after checking that they are in range."""
+    """Convert ids that count from ``first`` to indices, after checking their range."""
     last = first + num_vertices - 1
     for column in (rows.src, rows.dst):
         if len(column):
@@ -153,7 +154,7 @@ def shifted(
                 line = None if rules is None else line_of_row(source, rules, row)
                 allowed = f"vertices {first}..{last}" if num_vertices else "no vertices"
                 source.fail(
-                    f"vertex {column[row]} is out of range; the file announces {allowed}", line
+                    f"vertex {column[row]} is out of range; the file declares {allowed}", line
                 )
     if first == 0:
         return rows.src, rows.dst
@@ -161,25 +162,25 @@ def shifted(
 
 
 def cast_weights(source: Source, rows: Rows, note: Note | None) -> np.ndarray | None:
-    """Weights in the dtype that a note asks for."""
+    """Convert weights to the dtype in the note."""
     weights = rows.weights
     if weights is None and len(rows.src) == 0 and note is not None and note.weights is not None:
-        return np.empty(0, note.weights)  # no rows, so no column of weights to see
+        return np.empty(0, note.weights)  # without rows there is no column of weights
     if weights is None or note is None or note.weights is None or note.weights == weights.dtype:
         return weights
     if weights.dtype.kind == "f" and note.weights.kind == "i":
-        source.fail(f"the note of Evener says weights are {note.weights}, but they are decimals")
+        source.fail(f"has decimals as weights, but Evener's note says they are {note.weights}")
     with np.errstate(over="ignore", invalid="ignore"):
         cast = weights.astype(note.weights)
-        # Floats may be rounded to shorter ones, but integers keep their digits.
+        # Floats may be rounded to narrower ones, but integers must keep their digits.
         is_exact = weights.dtype.kind == "f" or (cast.astype(weights.dtype) == weights).all()
     if not is_exact:
-        source.fail(f"the note of Evener says weights are {note.weights}, but one does not fit")
+        source.fail(f"has a weight that does not fit {note.weights}, which Evener's note declares")
     return cast
 
 
-def mirrored(source: Source, graph: Graph, *, undirected: bool = True) -> Graph:
-    """A graph whose file lists every edge in both directions, after checking that it does."""
+def require_mirrored(source: Source, graph: Graph, *, undirected: bool = True) -> Graph:
+    """Check that a file lists every edge in both directions, and return its graph."""
     turned = graph.transpose()
     if not np.array_equal(graph._indptr, turned._indptr):
         row = int(np.flatnonzero(graph._indptr != turned._indptr)[0]) - 1
@@ -193,7 +194,7 @@ def mirrored(source: Source, graph: Graph, *, undirected: bool = True) -> Graph:
     if differs.any():
         arc = int(np.argmax(differs))
         u, v = graph._labels.take(np.array([graph._sources()[arc], graph._indices[arc]]))
-        source.fail(f"edge {u} {v} is not listed alike in both directions")
+        source.fail(f"edge {u} {v} is not listed equally in both directions")
     if not undirected:
         return graph
     return Graph(

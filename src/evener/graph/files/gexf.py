@@ -1,4 +1,4 @@
-"""GEXF, by NetworkX: ids are the labels, the weights of the edges the weights."""
+"""GEXF, by NetworkX: node ids become labels, edge weights become weights."""
 
 from __future__ import annotations
 
@@ -7,7 +7,12 @@ from types import ModuleType
 from typing import Any
 
 from evener.graph.csr import Graph
-from evener.graph.files.by_networkx import as_float, as_written, read_by_networkx, write_by_networkx
+from evener.graph.files.by_networkx import (
+    parse_float,
+    parse_number,
+    read_by_networkx,
+    write_by_networkx,
+)
 from evener.graph.files.request import Request
 from evener.graph.files.source import Source
 
@@ -18,19 +23,19 @@ def read(source: Source, request: Request) -> Graph:
 
 
 def _read(networkx: ModuleType, file: Any) -> Any:
-    """What `read_gexf` does, but for weights that a float would round."""
+    """Like `read_gexf`, but weights keep digits that a float would lose."""
     from networkx.readwrite.gexf import GEXFReader
 
     class Reader(GEXFReader):
         def construct_types(self) -> None:
             super().construct_types()
-            self.python_type.update(float=as_float, double=as_float)
+            self.python_type.update(float=parse_float, double=parse_float)
 
         def decode_attr_elements(self, gexf_keys: Any, obj_xml: Any) -> Any:
             found = super().decode_attr_elements(gexf_keys, obj_xml)
             if obj_xml.tag.endswith("edge") and "weight" in obj_xml.attrib:
-                # Popped, because the caller would make a float of it.
-                found["weight"] = as_written(obj_xml.attrib.pop("weight"))
+                # Removed here because the caller would convert it to a float.
+                found["weight"] = parse_number(obj_xml.attrib.pop("weight"))
             return found
 
     return Reader()(file)

@@ -1,4 +1,4 @@
-"""GML, by NetworkX: labels are the labels, or ids where a file has none."""
+"""GML, by NetworkX: node labels become labels, or ids if a file has no labels."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def _read(networkx: ModuleType, file: Any) -> Any:
     except networkx.NetworkXError as error:
         if "label" not in str(error):
             raise
-        file.seek(0)  # nodes without labels, or two with the same
+        file.seek(0)  # nodes without labels, or with duplicate ones
         found = networkx.read_gml(file, label="id", destringizer=_wrapped)
     for *_, data in found.edges(data=True):
         for name, value in data.items():
             if isinstance(value, tuple):
-                # Integers of more than 32 bits are written as strings.
+                # GML writes integers of more than 32 bits as strings.
                 data[name] = int(value[0]) if _WHOLE.fullmatch(value[0]) else value[0]
     return networkx.relabel_nodes(
         found, {node: node[0] for node in found if isinstance(node, tuple)}
@@ -39,7 +39,7 @@ def _read(networkx: ModuleType, file: Any) -> Any:
 
 
 def _wrapped(text: str) -> tuple[str]:
-    """A string that NetworkX takes for nothing else: it would make a list of the name ``[]``."""
+    """Wrap a string so that NetworkX keeps it: it would turn the name ``[]`` into a list."""
     return (text,)
 
 

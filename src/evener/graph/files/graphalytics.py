@@ -15,9 +15,9 @@ from evener.errors import GraphError
 from evener.graph.csr import Graph
 from evener.graph.files.columns import edge_frame, require_integer_labels
 from evener.graph.files.edgelist import number_rules
-from evener.graph.files.finish import UnknownDirectionError, cast_weights, summable
+from evener.graph.files.finish import UnknownDirectionError, cast_weights, widen_for_sums
 from evener.graph.files.note import Note
-from evener.graph.files.numbered import announced
+from evener.graph.files.numbered import header_counts
 from evener.graph.files.request import Request
 from evener.graph.files.source import COMPRESSIONS, MissingFileError, Source
 from evener.graph.files.table import COMMENTS
@@ -26,8 +26,8 @@ from evener.graph.files.text import Rules, line_of_row, parse_rows
 from evener.graph.labels import Labels
 
 
-class _Said(NamedTuple):
-    """What the properties say: the direction, how many rows the other files have, Evener's note."""
+class _Properties(NamedTuple):
+    """The properties file: direction, row counts of the other files, Evener's note."""
 
     directed: bool | None = None
     vertices: int | None = None
@@ -36,17 +36,17 @@ class _Said(NamedTuple):
 
 
 def read(path: Path, request: Request, max_bytes: int | None = None) -> Graph:
-    """Read the files of a graph, given either of them or their common name."""
+    """Read a graph, given either of its files or their common name."""
     base, _ = _base(path)
     vertices, edges = _find(base, ".v", max_bytes), _find(base, ".e", max_bytes)
-    said = _properties(base)
-    note, directed = said.note, request.directed
-    if directed is None and said.directed is None:
+    properties = _read_properties(base)
+    note, directed = properties.note, request.directed
+    if directed is None and properties.directed is None:
         raise UnknownDirectionError(
             f"{edges.path} does not say whether the graph is directed and there is no "
             f"{base.name}.properties; pass directed=True or directed=False."
         )
-    undirected = not said.directed if directed is None else not directed
+    undirected = not properties.directed if directed is None else not directed
     ids = parse_rows(vertices, Rules(1, COMMENTS, extra=True)).src
     try:
         labels = Labels.of(ids)
@@ -54,9 +54,9 @@ def read(path: Path, request: Request, max_bytes: int | None = None) -> Graph:
         vertices.fail(str(error).rstrip("."))
     rules = number_rules(edges, request)
     rows = parse_rows(edges, rules)
-    _check_counts(base, said, (vertices, len(ids)), (edges, len(rows.src)))
+    _check_counts(base, properties, (vertices, len(ids)), (edges, len(rows.src)))
     src, dst = (_indices(edges, labels, column, rules) for column in (rows.src, rows.dst))
-    weights = summable(cast_weights(edges, rows, note), request)
+    weights = widen_for_sums(cast_weights(edges, rows, note), request)
     return Graph.from_edges(
         src, dst, weights,
         directed=not undirected, duplicates=request.duplicates, labels=labels,
@@ -64,12 +64,12 @@ def read(path: Path, request: Request, max_bytes: int | None = None) -> Graph:
 
 
 def _check_counts(
-    base: Path, said: _Said, vertices: tuple[Source, int], edges: tuple[Source, int]
+    base: Path, properties: _Properties, vertices: tuple[Source, int], edges: tuple[Source, int]
 ) -> None:
-    """Refuse files of different graphs, as saving leaves them that is cut off between two files."""
-    for (source, count), wanted in ((vertices, said.vertices), (edges, said.edges)):
-        if wanted not in (None, count):
-            source.fail(f"has {count} rows, but {base.name}.properties announces {wanted}")
+    """Refuse files of different graphs, which an interrupted save may leave behind."""
+    for (source, count), expected in ((vertices, properties.vertices), (edges, properties.edges)):
+        if expected not in (None, count):
+            source.fail(f"has {count} rows, but {base.name}.properties declares {expected}")
 
 
 def _indices(source: Source, labels: Labels, column: np.ndarray, rules: Rules) -> np.ndarray:
@@ -79,11 +79,11 @@ def _indices(source: Source, labels: Labels, column: np.ndarray, rules: Rules) -
         unknown = ~np.isin(column, labels.array())
         row = int(np.argmax(unknown))
         line = line_of_row(source, rules, row)
-        source.fail(f"vertex {column[row]} is not listed; expected one of the .v file", line)
+        source.fail(f"vertex {column[row]} is not listed; expected a vertex of the .v file", line)
 
 
 def _base(path: Path) -> tuple[Path, str]:
-    """The common name of the files, and the suffix of compression."""
+    """The common name of the files, and the compression suffix."""
     compression = path.suffix if path.suffix.lower() in COMPRESSIONS else ""
     plain = path.with_suffix("") if compression else path
     return (plain.with_suffix("") if plain.suffix.lower() in (".v", ".e") else plain), compression
@@ -99,23 +99,25 @@ def _find(base: Path, suffix: str, max_bytes: int | None) -> Source:
     )
 
 
-def _properties(base: Path) -> _Said:
+def _read_properties(base: Path) -> _Properties:
     path = base.with_name(base.name + ".properties")
     if not path.is_file() or path.stat().st_size == 0:
-        return _Said()
+        return _Properties()
     source = Source(path)
-    said = _Said(note=Note.find(source, b"#"))
+    properties = _Properties(note=Note.find(source, b"#"))
     for position, line in source.data_lines():
         key, _, value = (part.strip() for part in line.partition(b"="))
         if key.endswith(b".directed"):
             if value.lower() not in (b"true", b"false"):
                 source.fail("directed must be true or false", source.line_at(position))
-            said = said._replace(directed=value.lower() == b"true")
+            properties = properties._replace(directed=value.lower() == b"true")
         elif key.endswith((b".meta.vertices", b".meta.edges")):
-            (count,) = announced(source, [value], source.line_at(position))
-            is_edges = key.endswith(b"edges")
-            said = said._replace(edges=count) if is_edges else said._replace(vertices=count)
-    return said
+            (count,) = header_counts(source, [value], source.line_at(position))
+            if key.endswith(b"edges"):
+                properties = properties._replace(edges=count)
+            else:
+                properties = properties._replace(vertices=count)
+    return properties
 
 
 def write(graph: Graph, path: Path) -> None:
@@ -127,7 +129,7 @@ def write(graph: Graph, path: Path) -> None:
     rows = edge_frame(graph, once=True)
     name = f"graph.{base.name}"
     properties = [
-        Note.about(graph).line(b"#").decode().rstrip(),
+        Note.of(graph).line(b"#").decode().rstrip(),
         f"{name}.vertex-file = {base.name}.v",
         f"{name}.edge-file = {base.name}.e",
         f"{name}.meta.vertices = {graph.num_vertices}",
@@ -146,7 +148,7 @@ def write(graph: Graph, path: Path) -> None:
         vertices = pl.DataFrame({"id": graph._labels.array()})
         vertices.write_csv(vertex_file, include_header=False)
         rows.write_csv(edge_file, include_header=False, separator=" ")
-        # Comments keep a file from being empty, which would look like a failed copy.
+        # A comment at the end: an empty file would look like a failed copy.
         vertex_file.write(b"# vertices\n")
         edge_file.write(b"# edges\n")
         property_file.write("\n".join(properties).encode() + b"\n")

@@ -1,4 +1,4 @@
-"""GraphML, by NetworkX: ids are the labels, an attribute ``weight`` of the edges the weights."""
+"""GraphML, by NetworkX: node ids become labels, the edge attribute ``weight`` the weights."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import Any
 
 from evener.graph.csr import Graph
-from evener.graph.files.by_networkx import as_float, read_by_networkx, write_by_networkx
+from evener.graph.files.by_networkx import parse_float, read_by_networkx, write_by_networkx
 from evener.graph.files.request import Request
 from evener.graph.files.source import Source
 
@@ -20,13 +20,13 @@ def read(source: Source, request: Request) -> Graph:
 
 
 def _read(networkx: ModuleType, file: Any) -> Any:
-    """What `read_graphml` does, but for weights that a float would round."""
+    """Like `read_graphml`, but weights keep digits that a float would lose."""
     from networkx.readwrite.graphml import GraphMLReader
 
     class Reader(GraphMLReader):
         def construct_types(self) -> None:
             super().construct_types()
-            self.python_type.update(float=as_float, double=as_float)
+            self.python_type.update(float=parse_float, double=parse_float)
 
     text = file.read().replace(b"<graphml>", _ROOT)  # as `read_graphml` does
     graphs = list(Reader()(string=text))

@@ -1,7 +1,7 @@
-"""Decompressing gzip and zstd piece by piece, however many members a file has.
+"""Decompress gzip and zstd piece by piece, with any number of members in a file.
 
-What a decompressor does not need it hands back as a copy. A file of tiny members would have most of
-it copied for each of them, so a member begins with little input, and gets more as it goes on.
+A decompressor returns its unused input as a copy. For a file of tiny members most of the input
+would be copied once per member, so each member starts with little input and gets more as it grows.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 _PIECE = 1 << 22  # bytes read, or decompressed, at a time
-_LEAST = 1 << 9  # bytes that a member begins with
+_LEAST = 1 << 9  # bytes of input with which a member starts
 
 
 def gunzip(file: Any) -> Iterator[bytes]:
@@ -39,7 +39,7 @@ def unzstd(file: Any) -> Iterator[bytes]:
         yield member.decompress(piece)
 
     try:
-        # Four bytes may stand for 128 KiB, and all that a piece stands for comes at once: 16 MiB.
+        # Four bytes may expand to 128 KiB, and a piece expands at once: 16 MiB for 512 bytes.
         yield from _members(file, decompressor.decompressobj, feed, most=_LEAST)
     except zstandard.ZstdError as error:
         raise RuntimeError(str(error)) from None
@@ -53,7 +53,7 @@ def _members(
     padding: bytes = b"",
     most: int = _PIECE,
 ) -> Iterator[bytes]:
-    """What the members of a file hold; ``most`` is what a member gets at one time."""
+    """Decompress the members of a file; a member gets at most ``most`` bytes at a time."""
     member, size = start(), _LEAST
     while raw := file.read(_PIECE):
         at = 0

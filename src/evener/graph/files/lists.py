@@ -1,4 +1,4 @@
-"""The compiled parser of neighbour lists: METIS (a line each vertex) and adjacency lists."""
+"""The compiled parser of neighbour lists: METIS (one line per vertex) and adjacency lists."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from evener.graph.files.text import (
     skip_separator,
 )
 
-# Outcomes of reading a list, beside those of `text`.
+# Outcomes of reading a list, in addition to those of `text`.
 _MISSING_VERTEX_WEIGHT = 20
 _MISSING_WEIGHT = 21
 _MISSING_NEIGHBOUR = 22
@@ -38,18 +38,18 @@ _U1 = np.uint64(1)
 
 
 class ListRules(NamedTuple):
-    """How a format lists neighbours, as numbers that compiled code understands."""
+    """How a format lists neighbours, as numbers for compiled code."""
 
-    begin: np.uint64  # position behind the header
+    begin: np.uint64  # position after the header
     comments: tuple[int, int]
-    named: bool  # a line begins with its vertex and blank lines mean nothing
+    named: bool  # a line begins with its vertex, and blank lines are ignored
     skipped: int = 0  # numbers before the neighbours: weights of the vertex itself
-    weighted: bool = False  # every neighbour is followed by a weight
-    num_lines: int = -1  # how many lines there are, if a header says so
+    weighted: bool = False  # a weight follows each neighbour
+    num_lines: int = -1  # number of lines if a header declares it
 
 
 class Lists(NamedTuple):
-    """Arcs, the vertex that each line speaks of, and how many lines there are."""
+    """Arcs, the vertex of each line, and the number of lines."""
 
     rows: Rows
     heads: np.ndarray
@@ -57,7 +57,7 @@ class Lists(NamedTuple):
 
 
 def parse_lists(source: Source, rules: ListRules) -> Lists:
-    """Read lists of neighbours; ids keep the file's numbering, lines without names count from 1."""
+    """Read lists of neighbours; ids are those of the file, unnamed lines are numbered from 1."""
     data = source.data
     pieces = -(-len(data) // PIECE)
     with progress.task(f"reading {source.path.name}"):
@@ -92,24 +92,24 @@ def parse_lists(source: Source, rules: ListRules) -> Lists:
 
 
 def _refuse(source: Source, rules: ListRules, outcome: int, position: int) -> NoReturn:
-    """Raise the error for an outcome, in the terms of lists where those of rows mislead."""
+    """Raise the error for an outcome, with messages about lists where those about rows mislead."""
     line = source.line_at(position)
     if outcome == _MISSING_VERTEX_WEIGHT:
         numbers = "a number" if rules.skipped == 1 else f"{rules.skipped} numbers"
         source.fail(
-            "a weight of the vertex is missing; as the header says, every line begins with "
-            f"{numbers} for its weights and size",
+            "a weight of the vertex is missing; the header says that every line begins with "
+            f"{numbers} for weights and size",
             line,
         )
     if outcome == _MISSING_WEIGHT:
-        source.fail("the last neighbour has no weight; expected one behind each neighbour", line)
+        source.fail("the last neighbour has no weight; expected one after each neighbour", line)
     if outcome == _MISSING_NEIGHBOUR:
         source.fail("there is no neighbour before a comma; expected a whole number", line)
     refuse(source, outcome, position)
 
 
 def line_of_list(source: Source, rules: ListRules, number: int) -> int:
-    """The number of the line on which a list stands, counted from 0."""
+    """The line of list ``number``, which counts from 0."""
     return source.line_at(int(_find_list(source.data, rules, number)))
 
 
@@ -127,7 +127,7 @@ def _find_list(data, rules, number):
 
 @compiled(allocates=False)
 def _is_list(data, at, end, rules):
-    """Whether the line that begins here is a list: behind the header, no comment."""
+    """Whether the line that begins here is a list: after the header, and not a comment."""
     if at < rules.begin:
         return False
     at = skip_blanks(data, at, end)
@@ -138,7 +138,7 @@ def _is_list(data, at, end, rules):
 
 @compiled(allocates=False)
 def _skip_token(data, at, end):
-    """The position behind a token, whatever it is."""
+    """The position after a token of any kind."""
     at += _U1
     while not ends_token(data, at, end):
         at += _U1
@@ -147,7 +147,7 @@ def _skip_token(data, at, end):
 
 @compiled(allocates=False)
 def _count_tokens(data, at, end):
-    """Numbers on the line that begins here; returns (count, position of the next line)."""
+    """Count the numbers on a line; returns (count, position of the next line)."""
     count = 0
     while True:
         at = skip_separator(data, at, end)
@@ -168,7 +168,7 @@ def _count_lists(piece, data, rules, counts):
         if _is_list(data, at, end, rules):
             found, at = _count_tokens(data, at, end)
             lines += 1
-            # What is missing in one line must not make the next one seem too long.
+            # Rounded up, so that a missing weight does not make the next line seem too long.
             arcs += (max(found - before, 0) + per_arc - 1) // per_arc
         else:
             at = next_line(data, at, end)

@@ -1,7 +1,7 @@
-"""Matrix Market files: a square sparse matrix is a graph, its rows and columns count from 1.
+"""Matrix Market files: a square sparse matrix is a graph; rows and columns count from 1.
 
 A symmetric matrix is an undirected graph, any other a directed one; a pattern has no weights.
-SciPy's reader (1.17) would serve but for one thing: it crashes the process on damaged files.
+SciPy's reader is not used because version 1.17 crashes the process on damaged files.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from evener.graph.csr import Graph
 from evener.graph.files.columns import edge_frame
 from evener.graph.files.finish import graph_of_numbers
 from evener.graph.files.note import Note
-from evener.graph.files.numbered import announced, warn_about_labels
+from evener.graph.files.numbered import header_counts, warn_about_labels
 from evener.graph.files.request import Request
 from evener.graph.files.source import Source, show
 from evener.graph.files.target import replacing
@@ -33,12 +33,12 @@ def read(source: Source, request: Request) -> Graph:
     rules = Rules(columns, _COMMENTS, skip=np.uint64(size_at), real=field in (b"real", b"double"))
     rows = parse_rows(source, rules)
     if len(rows.src) != num_entries:
-        source.fail(f"announces {num_entries} entries but has {len(rows.src)}")
+        source.fail(f"declares {num_entries} entries but has {len(rows.src)}")
     if rows.weights is not None and rows.weights.dtype.kind == "f" and not rules.real:
-        source.fail("announces integer entries but has decimals")
+        source.fail("declares integer entries but has decimals")
     if symmetry == b"skew-symmetric":
         rows = _with_negatives(rows)
-    # The note's word on direction is the matrix's symmetry already.
+    # The symmetry of the matrix already says what the note says about direction.
     note = None if note is None else note._replace(directed=True)
     return graph_of_numbers(
         source, rows, num_vertices, request, note, rules=rules, symmetric=symmetry == b"symmetric"
@@ -46,7 +46,7 @@ def read(source: Source, request: Request) -> Graph:
 
 
 def _with_negatives(rows: Rows) -> Rows:
-    """Add the mirror image of each entry, which a skew-symmetric matrix leaves out."""
+    """Add the negated mirror images, which a skew-symmetric matrix omits."""
     off = rows.src != rows.dst
     assert rows.weights is not None
     return Rows(
@@ -57,10 +57,10 @@ def _with_negatives(rows: Rows) -> Rows:
 
 
 def _check_header(source: Source) -> tuple[bytes, bytes, int, int, int]:
-    """Field, symmetry, position of the line with the size, vertices and entries."""
+    """Returns field, symmetry, position of the size line, vertices and entries."""
     words = source.line_bytes(0).lower().split()
     if len(words) != 5 or words[0] != b"%%matrixmarket" or words[1] != b"matrix":
-        source.fail("expected '%%MatrixMarket matrix coordinate real general' or the like", 1)
+        source.fail("expected a header like '%%MatrixMarket matrix coordinate real general'", 1)
     layout, field, symmetry = words[2:]
     if layout != b"coordinate":
         source.fail(f"the matrix is {show(layout)}; a graph is a 'coordinate' matrix", 1)
@@ -80,9 +80,9 @@ def _check_size(source: Source, position: int, line: bytes) -> tuple[int, int]:
     fields = line.split()
     if len(fields) != 3:
         source.fail(f"expected 'rows columns entries', found {show(line)}", number)
-    rows, columns, entries = announced(source, fields, number)
+    rows, columns, entries = header_counts(source, fields, number)
     if rows != columns:
-        source.fail(f"the matrix is {rows} × {columns}; a graph needs a square one", number)
+        source.fail(f"the matrix is {rows} × {columns}; expected a square matrix", number)
     source.require_vertices(rows)
     return rows, entries
 
@@ -100,7 +100,7 @@ def write(graph: Graph, path: Path) -> None:
     """Write the adjacency matrix; an undirected graph as the lower half of a symmetric one."""
     warn_about_labels(graph, path)
     frame = edge_frame(graph, once=True, by_index=True)
-    if not graph.directed:  # the ends are in ascending order, the lower half has the larger first
+    if not graph.directed:  # src <= dst here, but the lower half has the larger index first
         frame = frame.select(["dst", "src", *frame.columns[2:]])
     field = "pattern"
     if graph._weights is not None:
@@ -108,6 +108,6 @@ def write(graph: Graph, path: Path) -> None:
     symmetry = "general" if graph.directed else "symmetric"
     with replacing(path) as file:
         file.write(f"%%MatrixMarket matrix coordinate {field} {symmetry}\n".encode())
-        file.write(Note.about(graph).line(b"%"))
+        file.write(Note.of(graph).line(b"%"))
         file.write(f"{graph.num_vertices} {graph.num_vertices} {len(frame)}\n".encode())
         frame.write_csv(file, include_header=False, separator=" ")

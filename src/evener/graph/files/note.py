@@ -1,8 +1,8 @@
-"""A note that Evener leaves in files whose format cannot say all about a graph.
+"""A note that Evener writes to files whose format cannot express all properties of a graph.
 
-It is a comment, ``# evener: {…}``, that other programs skip. Reading it back restores what an edge
-list does not hold: whether edges are undirected, isolated vertices, the first label and the dtype
-of the weights. In a file without a note the format's own rules hold.
+It is a comment, ``# evener: {…}``, that other programs skip. Reading it restores what an edge list
+does not hold: direction, isolated vertices, the first label and the dtype of the weights. In a
+file without a note the rules of the format apply.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _DTYPES = {np.dtype(dtype).name: np.dtype(dtype) for dtype in WEIGHT_DTYPES}
 
 
 class Note(NamedTuple):
-    """What a note says; ``num_vertices`` is None when labels have gaps and say it themselves."""
+    """The content of a note; ``num_vertices`` is None if the labels are not a range."""
 
     directed: bool
     num_vertices: int | None
@@ -29,8 +29,8 @@ class Note(NamedTuple):
     weights: np.dtype | None
 
     @classmethod
-    def about(cls, graph: Graph) -> Note:
-        """The note of a graph that is about to be written."""
+    def of(cls, graph: Graph) -> Note:
+        """The note for a graph that is to be written."""
         labels = graph._labels
         return cls(
             directed=graph.directed,
@@ -50,7 +50,7 @@ class Note(NamedTuple):
 
     @classmethod
     def find(cls, source: Source, comment: bytes) -> Note | None:
-        """The note in the first or the last line of a file, if there is one."""
+        """The note in the first or last line of a file, or None."""
         data = source.data
         tail_start = max(0, len(data) - 512)
         lines = (
@@ -65,7 +65,7 @@ class Note(NamedTuple):
 
     @classmethod
     def parse(cls, content: bytes | str, source: Source, line: int | None = None) -> Note:
-        """Read the JSON of a note; GraphFormatError if it is not one."""
+        """Parse the JSON of a note; GraphFormatError if it is damaged."""
         try:
             fields = json.loads(content)
             note = cls(
@@ -76,10 +76,10 @@ class Note(NamedTuple):
             )
         except (ValueError, KeyError, TypeError, RecursionError):
             source.fail(
-                "the note of Evener is damaged; remove that comment to read without it", line
+                "Evener's note is damaged; remove that comment to read the file without it", line
             )
         if not (0 <= (note.num_vertices or 0) < 1 << 62 and abs(note.first) < 1 << 62):
-            source.fail("the note of Evener has numbers out of range", line)
+            source.fail("Evener's note has numbers out of range; remove that comment", line)
         return note
 
 

@@ -1,4 +1,4 @@
-"""Formats that announce their size and number their vertices 1..n: what they have in common."""
+"""Shared by formats that declare their size and number their vertices 1..n."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from evener.graph.csr import Graph
 from evener.graph.files.source import Source, show
 
 
-def announced(source: Source, fields: list[bytes], line: int) -> list[int]:
-    """The counts of a header line, each a sensible whole number."""
+def header_counts(source: Source, fields: list[bytes], line: int) -> list[int]:
+    """The counts of a header line, each a whole number of at most 18 digits."""
     counts = []
     for field in fields:
         if not field.isdigit() or len(field) > 18:
@@ -20,7 +20,7 @@ def announced(source: Source, fields: list[bytes], line: int) -> list[int]:
 
 
 def warn_about_labels(graph: Graph, path: Path) -> None:
-    """Say that a format with its own numbering drops the labels of a graph."""
+    """Warn that a format with its own numbering drops the labels of a graph."""
     if not graph._labels.is_range:
         warnings.warn(
             f"{path.name} numbers the vertices 1..{graph.num_vertices} in index order; "

@@ -1,12 +1,12 @@
-"""Numbers in text, read by compiled code: whole numbers and correctly rounded decimals.
+"""Compiled parsing of numbers in text: whole numbers and correctly rounded decimals.
 
-Positions are uint64 throughout: with signed ones every access checks for a negative index, which
-made the parser of edge lists three times slower.
+Positions are always uint64: with signed positions every access checks for a negative index, which
+made the edge-list parser three times slower.
 
-Decimals follow Lemire, *Number parsing at a gigabyte per second* (2021): an exact product where
-digits and exponent are small, otherwise one or two 64 × 64-bit products with a table of powers of
-five. Digits behind the nineteenth significant one are ignored in a decimal; a whole number that
-no float64 equals is refused.
+Decimals follow Lemire, *Number parsing at a gigabyte per second* (2021): an exact product if digits
+and exponent are small, otherwise one or two 64 × 64-bit products with a table of powers of five.
+In a decimal, digits after the nineteenth significant one are ignored; a whole number that no
+float64 equals is refused.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ import numpy as np
 
 from evener.device import compiled
 
-# What reading a number came to.
+# Outcomes of reading a number.
 OK = 0
 NOT_A_NUMBER = 1
 TOO_LARGE = 2
-NEEDS_FLOAT = 3  # a whole number was asked for and a decimal found
-INFINITE = 4  # a decimal that is too large for a float64
-INEXACT = 5  # a whole number was found where a float64 is wanted, and none equals it
+NEEDS_FLOAT = 3  # a decimal instead of a whole number
+INFINITE = 4  # a decimal that overflows a float64
+INEXACT = 5  # a whole number that no float64 equals, where a float64 is wanted
 
 _MIN_POWER, _MAX_POWER = -342, 308  # beyond these every float64 is zero or infinite
-_MAX_INT64_DIGITS = np.uint64(18)  # any number of so many digits fits 63 bits
+_MAX_INT64_DIGITS = np.uint64(18)  # any number of 18 digits fits 63 bits
 
 _U0, _U1, _U3, _U5 = (np.uint64(value) for value in (0, 1, 3, 5))
 _U8 = np.uint64(8)
@@ -63,7 +63,7 @@ _POWERS_OF_FIVE = _powers_of_five()
 def read_digits(data, at, end):
     """Read decimal digits from ``at``; returns (value, position after them, number of digits).
 
-    The value wraps around beyond 64 bits: check the number of digits.
+    The value wraps beyond 64 bits: check the number of digits.
     """
     value = _U0
     start = at
@@ -104,7 +104,7 @@ def read_integer(data, at, end):
     negative = at < end and data[at] == 45
     start = at + _U1 if at < end and (data[at] == 45 or data[at] == 43) else at
     value, stop, status = _read_limited(data, start, end, _INT64_MAX + np.uint64(negative))
-    if status == NOT_A_NUMBER:  # .5 or inf perhaps
+    if status == NOT_A_NUMBER:  # maybe .5 or inf
         return np.int64(0), at, NEEDS_FLOAT
     if status == OK and stop < end and _continues_decimal(data[stop]):
         return np.int64(0), at, NEEDS_FLOAT
@@ -126,7 +126,7 @@ def _is_decimal(data, at, end):
 
 @compiled(allocates=False)
 def read_float(data, at, end):
-    """Read a decimal number, or inf with an optional sign; returns (value, position, status)."""
+    """Read a decimal number or inf, with an optional sign; returns (value, position, status)."""
     start = at
     negative = at < end and data[at] == 45
     if at < end and (data[at] == 45 or data[at] == 43):
@@ -174,7 +174,7 @@ def _is_exact(mantissa, exponent):
         return True
     while mantissa & _U1 == _U0:
         mantissa >>= _U1
-    for _ in range(exponent):  # times five; there are powers of two enough
+    for _ in range(exponent):  # only the factor five uses digits; powers of two are exact
         if mantissa > _EXACT_DIGITS:
             return False
         mantissa *= _U5
@@ -183,7 +183,7 @@ def _is_exact(mantissa, exponent):
 
 @compiled(allocates=False)
 def _read_power(data, at, end):
-    """The exponent behind an e; returns (position, value), unmoved if there is none."""
+    """Read the exponent after an e; returns (position, value), with ``at`` if there is none."""
     start = at
     negative = at < end and data[at] == 45
     if at < end and (data[at] == 45 or data[at] == 43):
@@ -198,7 +198,7 @@ def _read_power(data, at, end):
 @compiled(allocates=False)
 def _read_infinity(data, start, at, end, negative):
     stop = at
-    for i in range(8):  # "infinity", of which "inf" will do
+    for i in range(8):  # "infinity" or its prefix "inf"
         if stop < end and (data[stop] | 32) == b"infinity"[i]:
             stop += _U1
         else:
@@ -228,7 +228,7 @@ def _rounded(mantissa, exponent):
     mantissa <<= np.uint64(zeros)
     row = exponent - _MIN_POWER
     high, low = _product(mantissa, _POWERS_OF_FIVE[row, 0])
-    if high & _NINE_ONES == _NINE_ONES:  # too close to call from the upper half of the power
+    if high & _NINE_ONES == _NINE_ONES:  # the upper half of the power does not decide the rounding
         more, _ = _product(mantissa, _POWERS_OF_FIVE[row, 1])
         low += more
         if more > low:
@@ -246,7 +246,7 @@ def _rounded(mantissa, exponent):
     if low <= _U1 and -4 <= exponent <= 23 and bits & _U3 == _U1 and bits << shift == high:
         bits &= ~_U1  # exactly half way: round to even
     bits = (bits + (bits & _U1)) >> _U1
-    return math.ldexp(np.float64(bits), power - 1075)  # exact, and infinite beyond the range
+    return math.ldexp(np.float64(bits), power - 1075)  # exact, or infinite on overflow
 
 
 @compiled(allocates=False)

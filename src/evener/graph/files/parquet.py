@@ -29,15 +29,17 @@ if TYPE_CHECKING:
     import polars
 
 _NOTE_KEY = "evener"
-_ROW_BYTES = 24  # of memory, for a source, a target and a weight
+_ROW_BYTES = 24  # memory for a source, a target and a weight
 
 
 def read(source: Source, request: Request) -> Graph:
     """Read a Parquet table: columns by name, else the first two and a lone third."""
     if request.header is not None:
-        raise GraphError(f"{source.name} is a Parquet file, whose columns have names; drop header.")
+        raise GraphError(
+            f"{source.name} is a Parquet file, whose columns have names; leave out header."
+        )
     columns, chosen, note_text = _table(source, request)
-    is_chosen = {"src", "dst"} & set(request.about_columns)
+    is_chosen = {"src", "dst"} & set(request.column_options)
     note = None if note_text is None or is_chosen else Note.parse(note_text, source)
     ends = [_ids(source, column) for column in columns[:2]]
     if isinstance(ends[0], np.ndarray) != isinstance(ends[1], np.ndarray):
@@ -47,29 +49,29 @@ def read(source: Source, request: Request) -> Graph:
 
 
 def _table(source: Source, request: Request) -> tuple[list[polars.Series], Chosen, str | None]:
-    """The columns of the edges, how they were chosen, and Evener's note."""
+    """The columns of the edges, their choice, and the text of Evener's note."""
     import polars as pl
 
     compressed = source.is_standard or source.path.suffix.lower() in COMPRESSIONS
     if not source.data[:4].tobytes() == source.data[-4:].tobytes() == b"PAR1":
-        source.fail("is not a Parquet file, or not a whole one")
+        source.fail("is not a Parquet file, or is cut short")
     try:
         where: Any = io.BytesIO(source.text()) if compressed else source.path
         names = list(pl.read_parquet_schema(where))
         if len(names) < 2:
-            source.fail(f"has {len(names)} column; expected source, target and perhaps a weight")
+            source.fail(f"has {len(names)} column; expected source, target and optionally a weight")
         chosen = pick_columns(source, names, names, request)
         note = pl.read_parquet_metadata(where).get(_NOTE_KEY)
-        # glob: a name with brackets is a name.
+        # glob=False: brackets in the name are part of the name.
         rows = pl.scan_parquet(where, glob=False).select(pl.len()).collect().item()
-        source.require_allowed(_ROW_BYTES * rows, f"announces {rows} rows, which take {{}}")
+        source.require_allowed(_ROW_BYTES * rows, f"declares {rows} rows, which take {{}}")
         wanted = [names[number] for number in chosen[:3] if number is not None]
         frame = pl.read_parquet(where, columns=list(dict.fromkeys(wanted)), glob=False)
         return [frame[name] for name in wanted], chosen, note
     except (pl.exceptions.PolarsError, OSError, ValueError) as error:
         _refuse(source, error)
     except BaseException as error:
-        # A panic inside polars is no Exception; anything else goes on its way.
+        # A panic inside polars is not an Exception; anything else is raised again.
         if type(error).__name__ != "PanicException":
             raise
         _refuse(source, error)
@@ -93,7 +95,7 @@ def _ids(source: Source, column: polars.Series) -> Any:
             source.fail(f"column {column.name!r} has an id of 2^63 or more")
         narrow = column.dtype in (pl.Int8, pl.Int16, pl.Int32, pl.UInt8, pl.UInt16)
         return np.ascontiguousarray(column.to_numpy(), np.int32 if narrow else np.int64)
-    if column.dtype.is_float():  # pandas makes floats of integers where a column had gaps
+    if column.dtype.is_float():  # pandas turns integers into floats if a column has gaps
         whole = column.cast(pl.Int64, strict=False)
         if whole.null_count() == 0 and (whole == column).all():
             return _ids(source, whole)
@@ -105,7 +107,7 @@ def _ids(source: Source, column: polars.Series) -> Any:
 def _weights(source: Source, column: polars.Series, is_sure: bool) -> np.ndarray | None:
     if not (column.dtype.is_integer() or column.dtype.is_float()):
         if not is_sure:
-            warn(f"{source.name}: {column.name} is of type {column.dtype}, so it was left out.")
+            warn(f"{source.name}: {column.name} is of type {column.dtype} and was ignored.")
             return None
         source.fail(f"weights in column {column.name!r} are {column.dtype}; expected numbers")
     _refuse_nulls(source, column)
@@ -127,4 +129,4 @@ def write(graph: Graph, path: Path) -> None:
     warn_about_isolated(graph, path)
     frame = edge_frame(graph)
     with replacing(path) as file:
-        frame.write_parquet(file, metadata={_NOTE_KEY: Note.about(graph).json()})
+        frame.write_parquet(file, metadata={_NOTE_KEY: Note.of(graph).json()})

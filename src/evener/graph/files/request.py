@@ -1,4 +1,4 @@
-"""What the caller of `load` says about a file beside its name."""
+"""The options of `load`, checked."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Column = str | int | None
 
 
 class Request(NamedTuple):
-    """The options of `load` that readers follow; None leaves it to the file."""
+    """The options of `load` that readers follow; None leaves the choice to the file."""
 
     directed: bool | None = None
     duplicates: str = "keep"
@@ -26,20 +26,20 @@ class Request(NamedTuple):
         return self.weight is not None and self.weight is not False
 
     @property
-    def about_columns(self) -> list[str]:
-        """The options that only a table can follow, as far as they are given."""
-        given = {"src": self.src, "dst": self.dst, "header": self.header}
-        names = [name for name, value in given.items() if value is not None]
+    def column_options(self) -> list[str]:
+        """The names of the options given that only a table can follow."""
+        options = {"src": self.src, "dst": self.dst, "header": self.header}
+        names = [name for name, value in options.items() if value is not None]
         return [*names, "weight"] if self.has_weight else names
 
 
 def checked_request(**options: Any) -> Request:
-    """A `Request` of options that are of the right types.
+    """Make a `Request` after checking the types of the options.
 
     Examples
     --------
     >>> from evener.graph.files.request import checked_request
-    >>> checked_request(src="from", dst="to").about_columns
+    >>> checked_request(src="from", dst="to").column_options
     ['src', 'dst']
     """
     request = Request(**options)

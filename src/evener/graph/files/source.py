@@ -1,4 +1,4 @@
-"""What a reader reads: a file's bytes, mapped or decompressed, and errors that point into them."""
+"""The bytes of a file, mapped or decompressed, and errors that name a line of it."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ STANDARD = "-"  # as a path: standard input or output
 _MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _PIECE = 1 << 22  # bytes read at a time
 _BLOCK = 1 << 18  # bytes split into lines at a time
-_LONGEST_LINE = 1 << 24  # of those that are looked at before a file is read
+_LONGEST_LINE = 1 << 24  # longest line among those examined before parsing
 _BYTE_ORDER_MARK = (0xEF, 0xBB, 0xBF)
-_NOTHING = rb"(?:[ \t\r\n]++%s)*+"  # blank lines, and comments where there are any
-# Descriptors of this process: a shell writes <(command) as one.
+_NOTHING = rb"(?:[ \t\r\n]++%s)*+"  # blank lines, and comments if the format has them
+# Descriptors of this process: a shell passes <(command) as one.
 _DESCRIPTORS = ("/dev/fd/", "/proc/self/fd/", "/dev/stdin")
-# Without O_NONBLOCK, opening a pipe waits for its writer.
+# Without O_NONBLOCK, opening a pipe blocks until it has a writer.
 _OPEN_FLAGS = os.O_RDONLY | sum(
     getattr(os, name, 0) for name in ("O_CLOEXEC", "O_NONBLOCK", "O_BINARY")
 )
-# What a file may expand to or declare, unless the caller allows more: text shrinks by less when
-# it is compressed, and vertices without edges are few in comparison with edges.
+# Limits for what a file expands to or declares, unless the caller allows more: text compresses less
+# than that, and graphs have few isolated vertices compared to edges.
 _MOST_TIMES, _MOST_ANYWAY = 100, 256 << 20
 
 
 class MissingFileError(GraphFormatError, FileNotFoundError):
-    """There is no such file."""
+    """The file does not exist."""
 
 
 class Source:
-    """One file being read: its name, its bytes and its errors.
+    """A file that is being read: its name, its bytes and its errors.
 
-    ``max_bytes`` is what it may expand to or declare, if not a hundred times its size.
+    ``max_bytes`` limits what it may expand to or declare; by default a hundred times its size.
 
     Examples
     --------
@@ -63,7 +63,7 @@ class Source:
         self.is_standard = str(path) == STANDARD
         self.name = "standard input" if self.is_standard else str(path)
         self._max_bytes = max_bytes
-        self._size = 0  # bytes in the file, or those that have come
+        self._size = 0  # bytes in the file, or read so far from a pipe
         if self.is_standard:
             return
         try:
@@ -75,7 +75,7 @@ class Source:
 
     @property
     def suffix(self) -> str:
-        """The suffix that names the format, in lower case: ``.txt`` for ``a.TXT.gz``."""
+        """The lower-case suffix that names the format: ``.txt`` for ``a.TXT.gz``."""
         path = self.path
         if path.suffix.lower() in COMPRESSIONS:
             path = path.with_suffix("")
@@ -83,10 +83,10 @@ class Source:
 
     @once
     def data(self) -> np.ndarray:
-        """The bytes of the file, decompressed; mapped into memory where they lie plain."""
+        """The bytes of the file, decompressed; memory-mapped if they need no decompression."""
         try:
             with self._open() as file:
-                is_plain = not self.is_standard and self._is_plain(file)
+                is_regular = not self.is_standard and self._is_regular(file)
                 head = file.read(4)
                 if not head:
                     self.fail("is empty; expected a graph")
@@ -94,7 +94,7 @@ class Source:
                 named = COMPRESSIONS.get(self.path.suffix.lower())
                 if named and compression != named:
                     self.fail(f"is named {self.path.suffix} but is not {named} data")
-                if compression is None and is_plain:
+                if compression is None and is_regular:
                     return _without_mark(map_file(file.fileno(), self.name, once=True))
                 resumed = _Resumed(self, head, file)
                 if compression is None:
@@ -105,7 +105,7 @@ class Source:
                     self.fail("is empty once decompressed; expected a graph")
                 return _without_mark(data)
         except (zlib.error, EOFError, RuntimeError) as error:
-            self.fail(f"is damaged or cut short: {error}; expected whole {compression} data")
+            self.fail(f"is damaged or cut short: {error}; expected complete {compression} data")
         except (OSError, ValueError) as error:
             if isinstance(error, GraphFormatError):
                 raise
@@ -118,15 +118,15 @@ class Source:
             return contextlib.nullcontext(sys.stdin.buffer)
         if str(self.path).startswith(_DESCRIPTORS):
             return self.path.open("rb")
-        return os.fdopen(open_plain(self, str(self.path))[0], "rb")
+        return os.fdopen(open_regular(self, str(self.path))[0], "rb")
 
-    def _is_plain(self, file: BinaryIO) -> bool:
-        about = os.fstat(file.fileno())
-        self._size = about.st_size
-        return stat.S_ISREG(about.st_mode)
+    def _is_regular(self, file: BinaryIO) -> bool:
+        status = os.fstat(file.fileno())
+        self._size = status.st_size
+        return stat.S_ISREG(status.st_mode)
 
     def _gathered(self, pieces: Iterator[bytes], how: str, file: _Resumed) -> np.ndarray:
-        """Pieces in one array, as long as the file may expand to so much."""
+        """Join pieces in one array, within the limits for this file."""
         out = bytearray()
         # Reading the rows takes about as much again.
         room = available_memory() // 2
@@ -137,16 +137,16 @@ class Source:
                 if size > room:
                     raise MemoryBudgetError(
                         f"{self.name} holds {format_bytes(size)} or more once {how}; only "
-                        f"{format_bytes(room)} of memory can be used for that."
+                        f"{format_bytes(room)} of memory are available for that."
                     )
                 self.require_allowed(size, f"holds {{}} or more once {how}")
                 out += piece
         return np.frombuffer(out, np.uint8)
 
     def require_allowed(self, nbytes: int, what: str) -> None:
-        """Refuse what a file expands to or declares where that is out of proportion to its size.
+        """Refuse a file that expands to, or declares, too many bytes for its size.
 
-        ``what`` says it in words, with a place for the bytes.
+        ``what`` describes the bytes, with a placeholder for their number.
         """
         most, limit = self._max_bytes, "max_bytes allows {1}"
         if most is None:
@@ -155,48 +155,48 @@ class Source:
             limit = limit.format(format_bytes(self._size), format_bytes(most))
             raise MemoryBudgetError(
                 f"{self.name} {what.format(format_bytes(nbytes))}, and {limit}; if the file is "
-                "right, allow more by max_bytes= (--max-bytes)."
+                "correct, allow more by max_bytes= (--max-bytes)."
             )
 
     def require_vertices(self, count: int) -> None:
-        """Refuse a number of vertices that a file announces and cannot mean."""
-        self.require_allowed(8 * count, f"announces {count} vertices, which take {{}}")
+        """Refuse a declared number of vertices that is out of proportion to the file."""
+        self.require_allowed(8 * count, f"declares {count} vertices, which take {{}}")
 
     def text(self) -> bytes:
         """All bytes as one object, for readers outside Evener."""
         return self.data.tobytes()
 
     def fail(self, what: str, line: int | None = None) -> NoReturn:
-        """Raise the error that names this file, the line if there is one, and what is wrong."""
-        require_whole()  # what is wrong may be a hole
+        """Raise an error that names this file, the line if given, and what is wrong."""
+        require_whole()  # the cause may be that the mapped file was cut short
         place = f"{self.name}, line {line}:" if line is not None else self.name
         raise GraphFormatError(f"{place} {what}.")
 
     def line_at(self, position: int) -> int:
-        """The number, from 1, of the line that holds a byte."""
+        """The number, from 1, of the line at a position."""
         return int(np.count_nonzero(self.data[:position] == 10)) + 1
 
     def line_bytes(self, position: int) -> bytes:
-        """The line from a byte on, without its end, cut where it grows absurd."""
+        """The rest of the line at a position, without its end; at most 4096 bytes."""
         piece = self.data[position : position + 4096].tobytes()
         return piece.split(b"\n", 1)[0].rstrip(b"\r")
 
     def head(self) -> list[bytes]:
-        """The first lines, as many as there are whole in the first 64 KiB, to guess by."""
+        """The complete lines within the first 64 KiB, for guessing the format."""
         lines = self.data[: 1 << 16].tobytes().split(b"\n")
         if len(self.data) > 1 << 16 and len(lines) > 1:
             lines.pop()
         return [line.rstrip(b"\r") for line in lines]
 
     def data_lines(self, comments: bytes = b"") -> Iterator[tuple[int, bytes]]:
-        """The lines, and the position of each, that are neither blank nor begin with a comment."""
+        """The positions and lines that are neither blank nor comments."""
         begin, size = 0, _BLOCK
         comment = rb"|[%s][^\n]*+\n" % re.escape(comments) if comments else b""
         nothing = re.compile(_NOTHING % comment)
         while begin < len(self.data):
             block = self.data[begin : begin + size].tobytes()
             is_last = begin + size >= len(self.data)
-            start = at = 0  # of a line, and where to look on
+            start = at = 0  # the start of the line, and the position to search from
             while True:
                 found = nothing.match(block, at)
                 assert found is not None
@@ -211,30 +211,28 @@ class Source:
                 start = at = stop + 1
             if is_last:
                 return
-            # On with the line that was cut off; one that fills a block needs a larger block.
+            # Continue with the line that was cut off; a line that fills a block needs a larger one.
             size = _BLOCK if start else 2 * size
             begin += start
             if size > _LONGEST_LINE:
                 line = self.line_at(begin)
-                self.fail(
-                    f"is longer than {format_bytes(_LONGEST_LINE)}, too long to be read", line
-                )
+                self.fail(f"the line is longer than {format_bytes(_LONGEST_LINE)}", line)
 
 
-def open_plain(source: Source, path: str) -> tuple[int, os.stat_result]:
-    """Open a file that foreign data may be in; GraphFormatError unless it is a plain one.
+def open_regular(source: Source, path: str) -> tuple[int, os.stat_result]:
+    """Open a file from elsewhere; GraphFormatError unless it is a regular file.
 
-    Returns its descriptor and what the system says of it. A pipe that nobody writes to would keep
-    us waiting, a device may never end.
+    Returns its descriptor and its metadata. Reading a pipe without a writer would block, and a
+    device may never end.
     """
     descriptor = os.open(path, _OPEN_FLAGS)
-    about = os.fstat(descriptor)
-    if stat.S_ISREG(about.st_mode):
-        return descriptor, about
+    status = os.fstat(descriptor)
+    if stat.S_ISREG(status.st_mode):
+        return descriptor, status
     os.close(descriptor)
     inside = "" if path == source.name else f"{os.path.basename(path)} "
     source.fail(
-        f"{inside}is a pipe, a device or a folder; expected a plain file (a pipe can be read as "
+        f"{inside}is a pipe, a device or a folder; expected a regular file (read a pipe as "
         "standard input, whose name is -)"
     )
 
@@ -244,7 +242,7 @@ def _reason(error: Exception) -> str:
 
 
 class _Resumed:
-    """A file whose first bytes were already read: pipes cannot go back."""
+    """A file whose first bytes were already read, since a pipe cannot seek back."""
 
     def __init__(self, source: Source, head: bytes, file: Any):
         self._source, self._head, self._file, self.done = source, head, file, 0
@@ -264,12 +262,12 @@ class _Resumed:
 
 
 def _without_mark(data: np.ndarray) -> np.ndarray:
-    """Text without the mark that some editors put in front of UTF-8."""
+    """Text without the byte order mark that some editors write before UTF-8."""
     return data[3:] if tuple(data[:3].tolist()) == _BYTE_ORDER_MARK else data
 
 
 def show(token: bytes) -> str:
-    """A piece of a file as it may stand in a message: short, printable, in quotes.
+    """A piece of a file for a message: short, printable, in quotes.
 
     Examples
     --------

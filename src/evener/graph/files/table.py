@@ -1,7 +1,7 @@
-"""Delimited text as a table: its separator, its header, its rows, and the edges in them.
+"""Delimited text as a table: separator, header and rows, and the edges in them.
 
-Columns are read as text by polars and become numbers where all of a column are. Names are taken as
-they stand: ``007`` and ``7`` differ. ``\\N``, which databases write for nothing, is nothing.
+Polars reads columns as text; a column becomes numbers if all its cells are numbers. Names are
+taken literally: ``007`` and ``7`` differ. ``\\N``, which databases write for null, is null.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 COMMENTS = (ord("#"), ord("%"))
 NOTHING = "\\N"
-_SAMPLE = 200  # rows looked at before choosing the reader, unless they are very long
+_SAMPLE = 200  # rows examined before choosing the reader, unless they are very long
 _SAMPLE_BYTES = 1 << 20
-_MOST_COLUMNS = 1 << 14  # as many as a spreadsheet has
-_BYTES_PER_CHARACTER = 6  # of memory that reading takes: the text twice, columns and labels
+_MOST_COLUMNS = 1 << 14  # the limit of a spreadsheet
+_BYTES_PER_CHARACTER = 6  # memory for reading: the text twice, columns and labels
 
 
 class Table(NamedTuple):
-    """How a table is laid out, from its first lines."""
+    """The layout of a table, detected from its first lines."""
 
     separator: str | None  # None: blanks
     begin: int  # position of the first row
@@ -46,12 +46,12 @@ class Table(NamedTuple):
 
     @property
     def width(self) -> int:
-        """The number of columns, as far as the first lines tell."""
+        """The number of columns in the first lines."""
         return len(self.names or next(iter(self.rows), [])) or 2
 
 
-def look_at(source: Source, request: Request) -> Table:
-    """Find separator, header and the first rows."""
+def detect_table(source: Source, request: Request) -> Table:
+    """Detect the separator, the header and the first rows."""
     lines = first_lines(source)
     if not lines:
         return Table(None, 0, None, None, [])
@@ -64,10 +64,10 @@ def look_at(source: Source, request: Request) -> Table:
         return Table(separator, lines[0][0], None, None, cells, has_quotes)
     if cells[0] in cells[1:]:
         again = lines[1 + cells[1:].index(cells[0])][0]
-        source.fail("the header stands here again; expected an edge", source.line_at(again))
+        source.fail("repeats the header; expected an edge", source.line_at(again))
     if len(cells) > 1 and len(cells[1]) > len(cells[0]):
         source.fail(
-            f"has {len(cells[1])} columns below {len(cells[0])} names; expected as many",
+            f"has {len(cells[1])} columns below {len(cells[0])} names; expected a name for each",
             source.line_at(lines[1][0]),
         )
     begin = lines[0][0] + len(lines[0][1]) + 1
@@ -76,7 +76,7 @@ def look_at(source: Source, request: Request) -> Table:
 
 
 def first_lines(source: Source) -> list[tuple[int, bytes]]:
-    """Some lines to guess by, and the position of each."""
+    """The positions and content of the lines to detect the layout from."""
     lines, size = [], 0
     for position, line in text_lines(source):
         lines.append((position, line))
@@ -87,7 +87,7 @@ def first_lines(source: Source) -> list[tuple[int, bytes]]:
 
 
 def text_lines(source: Source) -> Any:
-    """The lines of text that are neither blank nor comments."""
+    """The positions and lines of text that are neither blank nor comments."""
     for position, line in source.data_lines(bytes(COMMENTS)):
         if b"\0" in line:
             if source.data[:2].tobytes() in (b"\xff\xfe", b"\xfe\xff"):
@@ -95,17 +95,17 @@ def text_lines(source: Source) -> Any:
             source.fail("is not a text file; expected lines of numbers", source.line_at(position))
         if b"\r" in line:
             source.fail(
-                "has a carriage return within a line; expected lines that end in a line feed",
+                "has a carriage return within the line; expected lines that end in a line feed",
                 source.line_at(position),
             )
         yield position, line
 
 
 def _separator(source: Source, lines: list[bytes]) -> str | None:
-    """What sets the columns apart: a mark that all lines have alike; blanks if there is none.
+    """The mark that occurs equally often in all lines; None (blanks) if there is no such mark.
 
-    Tabs go first, since they stand in no name; else the mark that stands there most often, since
-    a comma may be one within a name, or of a decimal (``a;b;3,5``).
+    Tabs take precedence, since names do not contain them; then the most frequent mark, since a
+    comma may be part of a name or of a decimal (``a;b;3,5``).
     """
     order = "\t,;|" if source.suffix == ".tsv" else ",\t;|"
     counts = {mark: [line.count(mark.encode()) for line in lines] for mark in order}
@@ -125,14 +125,14 @@ def _check_width(source: Source, position: int, line: bytes, width: int) -> None
         )
     if width > _MOST_COLUMNS:
         source.fail(
-            f"has {width} columns; expected source, target and perhaps a weight, and "
-            f"{_MOST_COLUMNS} columns at most",
+            f"has {width} columns; expected source, target and optionally a weight, and at most "
+            f"{_MOST_COLUMNS} columns",
             source.line_at(position),
         )
 
 
 def _cells(line: bytes, separator: str | None) -> list[str]:
-    """The cells of a line; quotes keep a separator within one, and are doubled within quotes."""
+    """The cells of a line; a quoted cell may contain separators, and quotes if doubled."""
     text = line.decode("utf-8", "replace")
     if '"' not in text:
         return text.split() if separator is None else [c.strip() for c in text.split(separator)]
@@ -160,10 +160,10 @@ def _has_header(
     first: tuple[int, bytes],
     request: Request,
 ) -> bool:
-    """Whether the first line names the columns; refuse to guess between names and an edge."""
+    """Whether the first line names the columns; GraphFormatError if it might be an edge."""
     if request.header is not None:
         return request.header
-    if separator == ";":  # where the comma is that of decimals
+    if separator == ";":  # then the comma is a decimal point
         cells = [[cell.replace(",", ".") for cell in row] for row in cells]
     head, rest = cells[0], [row for row in cells[1:] if row != cells[0]]
     if any(map(is_number, head)):
@@ -178,17 +178,17 @@ def _has_header(
     for i, name in enumerate(head):  # a word above numbers
         if name not in ("", NOTHING) and rest and all(is_number(row[i]) for row in rest if row[i:]):
             return True
-    if set(head) & below:  # its words are vertices elsewhere
+    if set(head) & below:  # its words are vertices in other rows
         return False
     source.fail(
-        f"cannot tell whether {show(first[1])} names the columns or is an edge; say header=True "
-        "(--header) or header=False (--no-header)",
+        f"{show(first[1])} may be a header or an edge; say header=True (--header) or header=False "
+        "(--no-header)",
         source.line_at(first[0]),
     )
 
 
 def read_table(source: Source, table: Table, request: Request) -> Graph:
-    """The graph of a table, whatever its ids are."""
+    """Read a table with ids of any kind."""
     cells = table.rows[0] if table.rows else [""] * table.width
     chosen = pick_columns(source, table.names, cells, request)
     frame = _frame(source, table, chosen)
@@ -197,13 +197,13 @@ def read_table(source: Source, table: Table, request: Request) -> Graph:
     for i, end in zip(chosen[:2], ends, strict=True):
         if (end == "").any():
             row, line = _place(source, table, (end == "").arg_true()[0])
-            source.fail(f"{shown[i]} is empty{row}; expected the end of an edge", line)
+            source.fail(f"{shown[i]} is empty{row}; expected a vertex", line)
     missing = (ends[0] == NOTHING) | (ends[1] == NOTHING)
     if missing.any():
         count = int(missing.sum())
         warn(
-            f"{source.name}: {count:,} row{'s' * (count != 1)} with {NOTHING} for an end "
-            f"{'were' if count > 1 else 'was'} left out."
+            f"{source.name}: {count:,} row{'s' * (count != 1)} with {NOTHING} as a vertex "
+            f"{'were' if count > 1 else 'was'} ignored."
         )
     kept = (~missing).arg_true()
     frame = frame[kept]
@@ -211,7 +211,7 @@ def read_table(source: Source, table: Table, request: Request) -> Graph:
     if chosen.weight is not None:
         weights = _weights(source, table, frame["weight"], shown[chosen.weight], kept, chosen)
     rows = Rows(*_ids(frame["src"], frame["dst"]), weights)
-    note = None if {"src", "dst"} & set(request.about_columns) else Note.find(source, b"#")
+    note = None if {"src", "dst"} & set(request.column_options) else Note.find(source, b"#")
     return graph_of_ids(source, rows, request, note)
 
 
@@ -238,13 +238,13 @@ def _frame(source: Source, table: Table, chosen: Chosen) -> polars.DataFrame:
     columns = []
     for name, number in numbers.items():
         column = frame.to_series(wanted.index(number)).fill_null("").alias(name)
-        # Where there are no quotes, blanks around a name cannot be meant.
+        # Without quotes, blanks around a name are not part of it.
         columns.append(column if has_quotes else column.str.strip_chars())
     return pl.DataFrame(columns)
 
 
 def _body(source: Source, table: Table) -> bytes:
-    """The rows as polars takes them: no comments or blank lines, one separator between columns."""
+    """The rows in the form that polars reads: no comments or blank lines, single separators."""
     text = source.data[table.begin :].tobytes()
     body, _, last = text.rstrip(b"\r\n").rpartition(b"\n")
     if last.startswith(b"# evener: "):
@@ -254,13 +254,13 @@ def _body(source: Source, table: Table) -> bytes:
         comments = rb"^(?:[ \t]*+[#%][^\n]*+(?:\n|\Z))++"
         text = _outside_quotes(comments + rb"|^[ \t]+|[ \t\r]+$", b"", text)
         return _outside_quotes(rb"[ \t]+", b"\t", text)
-    # With a separator in it, it may be the name of a vertex.
+    # A line with a separator is not a comment: the name of a vertex may begin with #.
     mark = re.escape(table.separator.encode())
     return re.sub(rb"(?m)^(?:[#%%][^\n%s]*+(?:\n|\Z))++" % mark, b"", text)
 
 
 def _without_blank_lines(text: bytes) -> bytes:
-    """Text without blank lines; runs of them go at once, as a match for each takes memory."""
+    """Remove blank lines, a run of them at once, because each match takes memory."""
     begin = re.match(rb"[ \t\r\n]*(?:\n|\Z)", text)
     text = text if begin is None else text[begin.end() :]
     return _outside_quotes(rb"\n[ \t\r\n]*(?:\n|\Z)", b"\n", text)
@@ -273,20 +273,21 @@ def _outside_quotes(pattern: bytes, instead: bytes, text: bytes) -> bytes:
 
 
 def _refuse(source: Source, table: Table, reason: str) -> Any:
-    """Say in which line a table is no table, where that can be found."""
+    """Raise the error for a table that polars cannot read, with the line if it can be found."""
     if "utf-8" in reason.lower() or "utf8" in reason.lower():
-        source.fail("is not UTF-8 text; convert it first, as by iconv -f latin1 -t utf-8")
+        source.fail("is not UTF-8 text; convert it first, for instance by iconv -f latin1 -t utf-8")
     for position, line in text_lines(source):
         found = len(_cells(line, table.separator))
         if position >= table.begin and found != table.width:
             source.fail(
-                f"has {found} columns; expected {table.width} as above", source.line_at(position)
+                f"has {found} columns; expected {table.width} as in the lines above",
+                source.line_at(position),
             )
     source.fail(f"is not a table that polars can read ({reason.strip().splitlines()[0][:200]})")
 
 
 def _place(source: Source, table: Table, row: int) -> tuple[str, int | None]:
-    """Where a row is: its line, or words instead where quotes or blank lines hide it."""
+    """The place of a row: its line, or words if quotes, comments or blank lines hide the line."""
     text = source.data[table.begin :].tobytes()
     if b'"' in text or re.search(rb"(?m)^[ \t]*(\r?$|[#%])", text.rstrip(b"\r\n")):
         return f" in row {row + 1}", None
@@ -294,7 +295,7 @@ def _place(source: Source, table: Table, row: int) -> tuple[str, int | None]:
 
 
 def _ids(src: polars.Series, dst: polars.Series) -> tuple[Any, Any]:
-    """Both ends as whole numbers if all are; numbers on one side only stay names."""
+    """Both ends as whole numbers if all cells are; otherwise both stay names."""
     ends = [whole_numbers(end) for end in (src, dst)]
     if ends[0] is None or ends[1] is None:
         return src, dst
@@ -304,7 +305,7 @@ def _ids(src: polars.Series, dst: polars.Series) -> tuple[Any, Any]:
 def _weights(
     source: Source, table: Table, column: polars.Series, name: str, kept: Any, chosen: Chosen
 ) -> np.ndarray | None:
-    """A column as numbers; None where it is text and nobody said that it was a weight."""
+    """A column as numbers; None if it is text and was not explicitly chosen as the weight."""
     if table.separator == ";":  # as in `_has_header`
         column = column.str.replace(r"^([+-]?[0-9]*),([0-9]+)$", "$1.$2")
     found = weights_of(column)
@@ -316,10 +317,10 @@ def _weights(
             warn_about_text(source, name, example[0])
         return None
     row, line = _place(source, table, int(kept[found.row]))
-    hint = "" if chosen.is_sure else ", or weight=False (--no-weight) to leave the column out"
+    hint = "" if chosen.is_sure else ", or weight=False (--no-weight) to ignore the column"
     source.fail(f"the weight{row} is {found.what}; expected a number{hint}", line)
 
 
 def warn_about_text(source: Source, name: str, example: str) -> None:
-    """Say that a column where weights could be was left out."""
-    warn(f"{source.name}: {name} holds text ({show(example.encode())}), so it was left out.")
+    """Warn that a possible column of weights was ignored."""
+    warn(f"{source.name}: {name} holds text ({show(example.encode())}) and was ignored.")

@@ -1,4 +1,4 @@
-"""Where a writer writes: a file that appears whole under its name, or not at all."""
+"""Files for writing that replace the previous file atomically."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from evener.graph.files.source import COMPRESSIONS, STANDARD
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file that takes the place of ``path`` once written; compressed if its suffix says.
+    """Open a file that replaces ``path`` once it is written, compressed if its suffix says so.
 
     ``-`` is standard output.
 
@@ -31,7 +31,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     b'done'
     """
     if str(path) == STANDARD:
-        whole = io.BytesIO()  # polars would write to the descriptor, past what Python holds back
+        whole = io.BytesIO()  # polars would write to the descriptor, bypassing Python's buffer
         yield whole
         sys.stdout.buffer.write(whole.getbuffer())
         sys.stdout.buffer.flush()
@@ -52,16 +52,16 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         _remove(temporary)
         if isinstance(error, OSError):
             raise _cannot_be_written(path, error) from None
-        if type(error).__module__.startswith("polars"):  # it wraps what the disk says
+        if type(error).__module__.startswith("polars"):  # polars wraps errors of the file system
             reason = str(error).strip().split("\n", 1)[0]
             raise GraphError(f"{path} cannot be written: {reason}.") from None
         raise
 
 
 def check_target(path: Path) -> None:
-    """Refuse a file that could not be replaced, by making one beside it for a moment.
+    """Refuse a file that cannot be replaced, by briefly creating one beside it.
 
-    Permissions do not tell: root has them all, and yet there are folders that hold no new files.
+    Permissions are no proof: root has all of them, yet some folders accept no new files.
     """
     target = _followed(path)
     temporary = temporary_beside(target)
@@ -82,26 +82,26 @@ def _cannot_be_written(path: Path, error: OSError) -> GraphError:
 
 
 def _followed(path: Path) -> Path:
-    """The file that a link names: the link stays, and leads to the new file."""
+    """The file that a link names: the link stays and will lead to the new file."""
     try:
         return path.resolve()
-    except RuntimeError:  # of Python before 3.13
-        raise GraphError(f"{path} cannot be written: it is a link that leads to itself.") from None
+    except RuntimeError:  # Python before 3.13
+        raise GraphError(f"{path} cannot be written: it is a link to itself.") from None
 
 
 def _mode_to_keep(path: Path) -> int | None:
-    """The permissions of the file that will be replaced; only plain files are."""
+    """The permissions of the file to be replaced; GraphError unless it is a regular file."""
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
         return None
     if not stat.S_ISREG(mode):
-        raise GraphError(f"{path} is not a plain file, so it cannot be replaced by one.")
+        raise GraphError(f"{path} is not a regular file and cannot be replaced by one.")
     return stat.S_IMODE(mode)
 
 
 def temporary_beside(path: Path) -> Path:
-    """A fresh hidden name in the same folder, from where a rename is atomic."""
+    """A new hidden name in the same folder, so that a rename is atomic."""
     return path.parent / f".{path.name}.{secrets.token_hex(4)}.tmp"
 
 
@@ -116,7 +116,7 @@ def _compressed(raw: IO[bytes], suffix: str) -> Iterator[Any]:
     if compression == "gzip":
         import gzip
 
-        # No name and no time inside: the same graph gives the same bytes.
+        # Without name and time in the header, the same graph gives the same bytes.
         with gzip.GzipFile(filename="", mode="wb", fileobj=raw, compresslevel=6, mtime=0) as file:
             yield file
     elif compression == "zstd":

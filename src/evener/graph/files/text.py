@@ -1,9 +1,9 @@
-"""The compiled parser of line-based formats: rows of numbers, and lists of neighbours.
+"""The compiled parser of line-based formats: rows of numbers, and shared parts for neighbour lists.
 
-A file is cut into pieces of a mebibyte; a piece owns the lines that begin in it. A first pass
-counts, so that every piece knows where its rows go, and a second one reads. Both run on all cores.
-Ids are read into 32 bits and weights as integers while the file allows; where it does not, the
-pass is repeated wider.
+A file is cut into pieces of 1 MiB; a piece owns the lines that begin in it. A first pass counts
+rows, so that each piece knows where its rows go; a second one reads them. Both run on all cores.
+Ids are read as 32 bits and weights as integers; if the file needs wider ids or floats, the pass is
+repeated.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from evener.graph.files.source import Source, show
 
 PIECE = 1 << 20
 
-# Further outcomes of reading, beside those of a number.
+# Outcomes of reading a row, in addition to those of a number.
 NEEDS_INT64 = 10
 MISSING_COLUMN = 11
 EXTRA_COLUMN = 12
@@ -46,14 +46,14 @@ _U1 = np.uint64(1)
 
 
 class Rules(NamedTuple):
-    """How the lines of a format read, as numbers that compiled code understands."""
+    """How to parse the lines of a format, as numbers for compiled code."""
 
     columns: int  # 1 to 3: source, target, weight
     comments: tuple[int, int]  # bytes that begin a comment
     tag: int = 0  # the byte that begins a row (DIMACS: a), or 0
-    skip: np.uint64 = NOWHERE  # position of one line to pass over: a header
-    extra: bool = False  # whether further columns are passed over
-    real: bool = False  # whether weights are decimals even where they look whole
+    skip: np.uint64 = NOWHERE  # position of a line to skip: a header
+    extra: bool = False  # whether further columns are ignored
+    real: bool = False  # whether weights are floats even if they look like integers
 
 
 class Rows(NamedTuple):
@@ -65,7 +65,7 @@ class Rows(NamedTuple):
 
 
 def parse_rows(source: Source, rules: Rules) -> Rows:
-    """Read rows of one, two or three numbers; ids keep the file's numbering."""
+    """Read rows of one, two or three numbers; ids are those of the file."""
     data = source.data
     pieces = -(-len(data) // PIECE)
     with progress.task(f"reading {source.path.name}"):
@@ -134,15 +134,17 @@ def refuse(source: Source, outcome: int, position: int, columns: int = 0) -> NoR
     if outcome == MISSING_COLUMN:
         source.fail(f"a number is missing; expected {expected}", line)
     if outcome == EXTRA_COLUMN:
-        source.fail(f"{show(token)} is one column too many; expected {expected} as above", line)
+        source.fail(
+            f"{show(token)} is one column too many; expected {expected} as in the lines above", line
+        )
     if outcome == TOO_LARGE:
         source.fail(f"{show(token)} is too large; expected a number below 2^63", line)
     if outcome == INFINITE:
         source.fail(f"{show(token)} is too large for a float; expected a number or inf", line)
     if outcome == INEXACT:
         source.fail(
-            f"{show(token)} is too long to be kept as a float, as the decimals in other lines "
-            "would have it; expected whole numbers only, or fewer digits",
+            f"{show(token)} loses digits as a float, which the decimals in other lines require; "
+            "expected whole numbers only, or fewer digits",
             line,
         )
     if outcome == BAD_VERTEX_WEIGHT:
@@ -150,16 +152,16 @@ def refuse(source: Source, outcome: int, position: int, columns: int = 0) -> NoR
     if outcome == BAD_LINE:
         source.fail(f"a line cannot begin with {show(token)} here", line)
     if outcome == TOO_MANY:
-        source.fail("there is more here than the header announced", line)
+        source.fail("there is more here than the header declares", line)
     if outcome in (BAD_WEIGHT, NEEDS_FLOAT):
         source.fail(f"{show(token)} is not a weight; expected a number", line)
     if token.startswith(b"-") and token[1:].isdigit():
-        source.fail(f"vertex id {show(token)} is negative; ids are whole numbers from 0", line)
+        source.fail(f"vertex id {show(token)} is negative; expected a whole number from 0", line)
     source.fail(f"{show(token)} is not a vertex id; expected a whole number", line)
 
 
 def line_of_row(source: Source, rules: Rules, row: int) -> int:
-    """The number of the line that a row was read from."""
+    """The line of a row."""
     return source.line_at(int(_find_row(source.data, rules, row)))
 
 
@@ -177,7 +179,7 @@ def _find_row(data, rules, row):
 
 @compiled(allocates=False)
 def skip_blanks(data, at, end):
-    """Move to the next byte that is no space, tab or carriage return at the end of a line."""
+    """Move to the next byte that is not a space, a tab or a carriage return at a line's end."""
     while at < end:
         byte = data[at]
         if byte == _RETURN:
@@ -200,7 +202,7 @@ def skip_separator(data, at, end):
 
 @compiled(allocates=False)
 def ends_token(data, at, end):
-    """Whether a number that was read up to here stops here."""
+    """Whether a token ends at this position."""
     if at >= end:
         return True
     byte = data[at]
@@ -209,7 +211,7 @@ def ends_token(data, at, end):
 
 @compiled(allocates=False)
 def next_line(data, at, end):
-    """The position behind the next line feed."""
+    """The position after the next line feed."""
     while at < end and data[at] != _NEWLINE:
         at += _U1
     return at + _U1
@@ -217,14 +219,14 @@ def next_line(data, at, end):
 
 @compiled(allocates=False)
 def first_line(data, piece):
-    """Where the first line begins that belongs to a piece."""
+    """The position of the first line that begins in a piece."""
     start = np.uint64(piece * PIECE)
     return start if piece == 0 else next_line(data, start - _U1, np.uint64(len(data)))
 
 
 @compiled(allocates=False)
 def _is_row(data, at, end, rules):
-    """Whether the line that begins here is a row: no comment, not blank, not to be skipped."""
+    """Whether the line that begins here is a row: not blank, not a comment, not skipped."""
     if at == rules.skip:
         return False
     at = skip_blanks(data, at, end)
@@ -235,7 +237,7 @@ def _is_row(data, at, end, rules):
 
 @parallel
 def _count_rows(piece, data, rules, room):
-    """An upper bound of the rows of each piece, exact for the first and the last."""
+    """Count an upper bound of the rows of each piece, exact for the first and the last piece."""
     end = np.uint64(len(data))
     stop = min(np.uint64((piece + 1) * PIECE), end)
     count = 0
@@ -244,7 +246,7 @@ def _count_rows(piece, data, rules, room):
         while at < stop:
             count += _is_row(data, at, end, rules)
             at = next_line(data, at, end)
-    else:  # a line begins behind each line feed
+    else:  # a line begins after each line feed
         for byte in data[piece * PIECE - 1 : (piece + 1) * PIECE - 1]:
             count += byte == _NEWLINE
     room[piece + 1] = count
@@ -288,7 +290,7 @@ def _read_row(data, at, end, rules, as_float, row, src, dst, weights):
         return outcome, at
     if rules.extra:
         return OK, next_line(data, at, end)
-    at = skip_separator(data, at, end)  # a comma at the end of a line separates nothing
+    at = skip_separator(data, at, end)  # a line may end in a comma
     if at < end and data[at] != _NEWLINE:
         return EXTRA_COLUMN, at
     return OK, at + _U1

@@ -1,4 +1,4 @@
-"""Cells of a table as numbers: ids without a fraction, and weights that keep their digits."""
+"""Convert cells of a table to numbers: ids without a fraction, weights without lost digits."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from evener.graph.files.text import narrowed
 if TYPE_CHECKING:
     import polars
 
-_WHOLE = r"^(0|[1-9][0-9]*)$"  # as a number is written; 007 is a name
-_WHOLE_FLOAT = r"^(0|[1-9][0-9]*)\.0$"  # pandas writes 3.0 where a column had gaps
+_WHOLE = r"^(0|[1-9][0-9]*)$"  # canonical numbers only: 007 is a name
+_WHOLE_FLOAT = r"^(0|[1-9][0-9]*)\.0$"  # pandas writes 3.0 if a column has gaps
 _INTEGER = r"^[+-]?[0-9]+$"
 _INFINITE = r"(?i)^[+-]?inf(inity)?$"
 
@@ -34,7 +34,7 @@ def is_number(cell: str | bytes) -> bool:
 
 
 def whole_numbers(column: polars.Series) -> np.ndarray | None:
-    """Text as whole numbers; None unless all of it is.
+    """Convert text to whole numbers; None unless all cells are whole numbers.
 
     Examples
     --------
@@ -54,16 +54,16 @@ def whole_numbers(column: polars.Series) -> np.ndarray | None:
 
 
 class Weights(NamedTuple):
-    """A column as numbers, or why it is none: the first row at fault and what is there."""
+    """A column as numbers, or else its first faulty row and the content of that row."""
 
     weights: np.ndarray | None
     row: int = 0
     what: str = ""
-    is_text: bool = False  # whether no row at all has a number
+    is_text: bool = False  # whether no row holds a number
 
 
 def weights_of(column: polars.Series) -> Weights:
-    """Text as weights: integers while all are, else floats, and never other digits than it says.
+    """Convert text to weights: integers if all are integers, else floats that lose no digits.
 
     Examples
     --------
@@ -92,5 +92,5 @@ def weights_of(column: polars.Series) -> Weights:
     long = (column.str.contains(_INTEGER) & (column.str.len_bytes() > 15)).arg_true()
     for row in long:
         if int(numbers[row]) != int(column[row]):
-            return Weights(None, row, f"{column[row]!r}, too long to be kept as a float")
+            return Weights(None, row, f"{column[row]!r}, which loses digits as a float")
     return Weights(numbers.to_numpy())
