@@ -78,7 +78,7 @@ def test_notes_are_lines_on_standard_error(run, tmp_path):
     assert code == 0
     assert "arcs        2" in out
     assert err.startswith("evener: note: ")
-    assert err.endswith(": column 2 holds text ('friend'), so it was left out.\n")
+    assert err.endswith(": column 2 holds text ('friend') and was ignored.\n")
     assert err.count("\n") == 1
 
 

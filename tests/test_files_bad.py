@@ -25,41 +25,41 @@ BAD = [
     ("g.el", "", "is empty; expected a graph"),
     ("g.el", "1 2 3 4\n", "line 1: has 4 columns"),
     ("g.el", b"\x00\x01\x02\x03", "is not a text file"),
-    ("g.el", '# evener: {"directed": 1}\n0 1\n', "line 1: the note of Evener is damaged"),
+    ("g.el", '# evener: {"directed": 1}\n0 1\n', "line 1: Evener's note is damaged"),
     ("g.csv", "src,dst,weight\n0,1,x\n", "line 2: 'x' is not a weight"),
     ("g.csv", "src,dst\na,b\nc\n", "line 3: column dst is empty"),
     ("g.csv", "src,dst,weight\n1,,5\n2,,7\n", "line 2: column dst is empty"),
     ("g.csv", "src,dst,weight\n1,2,5\n2,,7\n", "column dst is empty|a number is missing"),
-    ("g.csv", "src,dst\n1,2\nsrc,dst\n3,4\n", "line 3: the header stands here again"),
+    ("g.csv", "src,dst\n1,2\nsrc,dst\n3,4\n", "line 3: repeats the header"),
     ("g.csv", "person,friend\nann,bob\n", "line 1: cannot tell whether 'person,friend' names"),
     ("g.csv", "a,b,c,source\n1,2,3,4\n", "cannot tell which of its columns are the ends: a, b, c, source"),
-    ("g.csv", "src,dst\r1,2\r3,4\r", "a carriage return within a line"),
-    ("g.txt", "1 2\r3\n", "a carriage return within a line"),
+    ("g.csv", "src,dst\r1,2\r3,4\r", "a carriage return within the line"),
+    ("g.txt", "1 2\r3\n", "a carriage return within the line"),
     ("g.txt", "target source\n1 2\n", "in this order"),
     ("g.csv", "name\nx\n", "has one column"),
     ("g.csv", 'src,dst,weight\n"a","b",NaN\n', "the weight in row 1 is 'NaN'; expected a number"),
-    ("g.mtx", "hello\n", "line 1: expected '%%MatrixMarket"),
-    ("g.mtx", "%%MatrixMarket matrix coordinate real general\n2 3 1\n1 1 1\n", "a square one"),
-    ("g.mtx", "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1\n", "announces 2 entries but has 1"),
-    ("g.mtx", "%%MatrixMarket matrix coordinate real general\n2 2 1\n1 3 1\n", "line 3: vertex 3 is out of range; the file announces vertices 1..2"),
+    ("g.mtx", "hello\n", "line 1: expected a header like '%%MatrixMarket"),
+    ("g.mtx", "%%MatrixMarket matrix coordinate real general\n2 3 1\n1 1 1\n", "expected a square matrix"),
+    ("g.mtx", "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1\n", "declares 2 entries but has 1"),
+    ("g.mtx", "%%MatrixMarket matrix coordinate real general\n2 2 1\n1 3 1\n", "line 3: vertex 3 is out of range; the file declares vertices 1..2"),
     ("g.mtx", "%%MatrixMarket matrix coordinate real general\n2 2 1\n0 1 1\n", "line 3: vertex 0 is out of range"),
     ("g.mtx", "%%MatrixMarket matrix coordinate complex general\n2 2 1\n1 1 1 1\n", "entries are 'complex'"),
     ("g.mtx", "%%MatrixMarket matrix array real general\n2 2\n1\n1\n1\n1\n", "a 'coordinate' matrix"),
-    ("g.mtx", "%%MatrixMarket matrix coordinate integer general\n2 2 1\n1 2 1.5\n", "announces integer entries"),
+    ("g.mtx", "%%MatrixMarket matrix coordinate integer general\n2 2 1\n1 2 1.5\n", "declares integer entries"),
     ("g.mtx", "%%MatrixMarket matrix coordinate real general\n", "no line with the size"),
     ("g.gr", "p sp 2 1\na 1 3 5\n", "line 2: vertex 3 is out of range"),
-    ("g.gr", "p sp 2 2\na 1 2 5\n", "announces 2 arcs but lists 1"),
+    ("g.gr", "p sp 2 2\na 1 2 5\n", "declares 2 arcs but lists 1"),
     ("g.gr", "p sp 2 1\nb 1 2 5\n", "line 2: a line cannot begin with 'b' here"),
     ("g.gr", "a 1 2 5\n", "line 1: expected 'p sp vertices arcs'"),
     ("g.gr", "c nothing\n", "has no line 'p sp vertices arcs'"),
     ("g.gr", "p sp -2 1\na 1 2 5\n", "line 1: '-2' is not a count"),
-    ("g.graph", "3 2\n2\n1 3\n", "announces 3 vertices but has 2 lines"),
-    ("g.graph", "2 1\n2\n1\n1\n", "line 4: there is more here than the header announced"),
-    ("g.graph", "2 5\n2\n1\n", "announces 5 edges, so 10 neighbours, but lists 2"),
+    ("g.graph", "3 2\n2\n1 3\n", "declares 3 vertices but has 2 lines"),
+    ("g.graph", "2 1\n2\n1\n1\n", "line 4: there is more here than the header declares"),
+    ("g.graph", "2 5\n2\n1\n", "declares 5 edges, so 10 neighbours, but lists 2"),
     ("g.graph", "2 1\n2\n3\n", "line 3: neighbour 3 is out of range; expected 1..2"),
-    ("g.graph", "3 1\n2\n3\n\n", "expected every edge in both directions|not listed alike"),
+    ("g.graph", "3 1\n2\n3\n\n", "expected every edge in both directions|lists edge .* differently"),
     ("g.graph", "2 1 7\n2\n1\n", "line 1: format is '7'"),
-    ("g.graph", "2 1 1\n2 5\n1 6\n", "is not listed alike in both directions"),
+    ("g.graph", "2 1 1\n2 5\n1 6\n", "lists edge 1 2 differently in its two directions"),
     ("g.graph", "2 1 1\n2\n1\n", "line 2: the last neighbour has no weight"),
     ("g.graph", "2 1 1\n2 5\n1\n", "line 3: the last neighbour has no weight"),
     ("g.graph", "2 1 10\n\n7 1\n", "line 2: a weight of the vertex is missing; .* begins with a number"),
@@ -71,8 +71,8 @@ BAD = [
     ("g.parquet", b"PAR1" + b"\0" * 60 + b"PAR1", "is not a Parquet file that polars can read"),
     ("g.adjlist", "0 1 x\n", "line 1: 'x' is not a vertex id"),
     ("g.el.gz", b"plain text\n", "is named .gz but is not gzip data"),
-    ("g.el.gz", gzip.compress(b"0 1\n" * 1000)[:40], "is damaged or cut short.*expected whole gzip data"),
-    ("g.el.zst", b"\x28\xb5\x2f\xfd\0\0\0\0", "expected whole zstd data"),
+    ("g.el.gz", gzip.compress(b"0 1\n" * 1000)[:40], "is damaged or cut short.*expected complete gzip data"),
+    ("g.el.zst", b"\x28\xb5\x2f\xfd\0\0\0\0", "expected complete zstd data"),
     ("g.el.gz", gzip.compress(b""), "is empty once decompressed"),
 ]  # fmt: skip
 
@@ -138,7 +138,7 @@ def test_announced_sizes_beyond_what_is_expected(name, content, tmp_path):
 
 def test_an_announcement_out_of_proportion_is_allowed_on_request(tmp_path):
     (tmp_path / "g.gr").write_text("p sp 40000000 0\n")
-    with pytest.raises(ev.MemoryBudgetError, match="g.gr announces 40000000 vertices, which take"):
+    with pytest.raises(ev.MemoryBudgetError, match="g.gr declares 40000000 vertices, which take"):
         ev.load(tmp_path / "g.gr")
     assert ev.load(tmp_path / "g.gr", max_bytes="400MB").num_vertices == 40_000_000
     (tmp_path / "h.gr").write_text("p sp 1000000 0\n")  # few enough for any file
@@ -181,7 +181,7 @@ def test_rows_out_of_proportion(tmp_path, monkeypatch):
     monkeypatch.setattr("evener.graph.files.source._MOST_ANYWAY", 1 << 20)
     path = tmp_path / "g.parquet"
     pl.DataFrame({"src": [0] * 300_000, "dst": [1] * 300_000}).write_parquet(path)
-    with pytest.raises(ev.MemoryBudgetError, match="announces 300000 rows, which take"):
+    with pytest.raises(ev.MemoryBudgetError, match="declares 300000 rows, which take"):
         ev.load(path)
     assert ev.load(path, max_bytes="1GiB", duplicates="first").num_edges == 1
 

@@ -10,7 +10,7 @@ import pytest
 
 import evener as ev
 from evener.graph.csr import Graph
-from evener.graph.files import evg, known
+from evener.graph.files import evg, evg_checked
 from processes import python
 
 
@@ -18,7 +18,7 @@ from processes import python
 def cache(tmp_path, monkeypatch):
     """A cache folder of its own, and no memory of other tests."""
     monkeypatch.setenv("EVENER_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(known, "_known", {})
+    monkeypatch.setattr(evg_checked, "_checked", {})
     return tmp_path / "cache"
 
 
@@ -43,7 +43,7 @@ def test_a_folder_is_checked_once(tmp_path, monkeypatch):
     path = saved(tmp_path / "g.evg")
     ev.load(path)
     ev.load(path)
-    known._known.clear()  # as in another process
+    evg_checked._checked.clear()  # as in another process
     ev.load(path)
     assert len(made) == 1
     ev.load(path, verify=True)
@@ -78,7 +78,7 @@ def test_a_folder_that_changes_just_now_is_not_remembered(tmp_path, monkeypatch)
     path = tmp_path / "g.evg"
     ev.generate.path(5).save(path)
     now = max(file.stat().st_ctime_ns for file in path.iterdir())
-    monkeypatch.setattr(known.time, "time_ns", lambda: now + 1000)
+    monkeypatch.setattr(evg_checked.time, "time_ns", lambda: now + 1000)
     ev.load(path)
     ev.load(path)
     assert len(made) == 2
@@ -92,7 +92,7 @@ def test_what_a_folder_says_of_itself_is_not_believed(tmp_path, monkeypatch, cac
     (memory,) = cache.glob("graph-*")
     shutil.copytree(cache, path / "cache")
     (path / "checked").write_bytes(memory.read_bytes())
-    known._known.clear()
+    evg_checked._checked.clear()
     memory.unlink()
     ev.load(path)
     assert len(made) == 2
@@ -143,7 +143,7 @@ def test_forged_arrays(tmp_path):
         whole.save(path)
         forge(path, **arrays)
         with pytest.raises(
-            ev.GraphFormatError, match=f"{number}.evg is no sound graph: .*{message}"
+            ev.GraphFormatError, match=f"{number}.evg is not a valid graph: .*{message}"
         ):
             ev.load(path)
 

@@ -72,5 +72,5 @@ def test_files_of_two_graphs_are_noticed(tmp_path):
     ev.generate.path(6).save(tmp_path / "h.e")
     for suffix in (".v", ".e"):
         os.replace(tmp_path / f"h{suffix}", tmp_path / f"g{suffix}")
-        with pytest.raises(ev.GraphFormatError, match="but g.properties announces"):
+        with pytest.raises(ev.GraphFormatError, match="but g.properties declares"):
             ev.load(tmp_path / "g.e")

@@ -108,8 +108,8 @@ def pick_columns(
         elif found is None:
             there = [f"{i} ({cell})" for i, cell in enumerate(cells)] if names is None else names
             source.fail(
-                f"has columns {_listed(there)}, of which the ends are unclear; name them by src= "
-                "and dst= (--src, --dst), as names or numbers from 0"
+                f"cannot tell which of its columns are the ends: {_listed(there)}; choose them by "
+                "src= and dst= (--src, --dst), as names or numbers from 0"
             )
         else:
             ends = [found[i] if end is None else end for i, end in enumerate(ends)]
@@ -230,7 +230,7 @@ def warn_about_isolated(graph: Graph, path: Path) -> None:
     lost = int(np.count_nonzero((graph.degrees == 0) & (graph.in_degrees == 0)))
     if lost:
         warnings.warn(
-            f"{path.name} lists edges, so {lost} vertices without edges are lost; "
+            f"{path.name} lists edges, so isolated vertices are lost ({lost} here); "
             "save as .evg to keep them.",
             stacklevel=5,
         )

@@ -26,7 +26,7 @@ def read(source: Source, request: Request) -> Graph:
     rules = Rules(3, _COMMENTS, tag=ord("a"), skip=np.uint64(position))
     rows = parse_rows(source, rules)
     if len(rows.src) != num_arcs:
-        source.fail(f"announces {num_arcs} arcs but lists {len(rows.src)}")
+        source.fail(f"declares {num_arcs} arcs but lists {len(rows.src)}")
     if note is not None and note.weights is None:
         rows = rows._replace(weights=None)
     return graph_of_numbers(source, rows, num_vertices, request, note, rules=rules)

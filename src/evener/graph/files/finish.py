@@ -194,7 +194,7 @@ def require_mirrored(source: Source, graph: Graph, *, undirected: bool = True) -
     if differs.any():
         arc = int(np.argmax(differs))
         u, v = graph._labels.take(np.array([graph._sources()[arc], graph._indices[arc]]))
-        source.fail(f"edge {u} {v} is not listed equally in both directions")
+        source.fail(f"lists edge {u} {v} differently in its two directions")
     if not undirected:
         return graph
     return Graph(

@@ -181,8 +181,8 @@ def _has_header(
     if set(head) & below:  # its words are vertices in other rows
         return False
     source.fail(
-        f"{show(first[1])} may be a header or an edge; say header=True (--header) or header=False "
-        "(--no-header)",
+        f"cannot tell whether {show(first[1])} names the columns or is an edge; say header=True "
+        "(--header) or header=False (--no-header)",
         source.line_at(first[0]),
     )
 
