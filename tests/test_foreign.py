@@ -197,7 +197,7 @@ def test_arrays_of_holes_are_refused(tmp_path):
     meta["arrays"]["indptr"]["file"] = hole.name
     meta["checksum"] = evg.checksum_of(evg._canonical(meta))
     (path / "meta.json").write_text(json.dumps(meta))
-    with pytest.raises(ev.MemoryBudgetError, match=r"an array hole.bin of holes, 4.0 GiB"):
+    with pytest.raises(ev.MemoryBudgetError, match=r"a sparse file hole.bin of 4.0 GiB"):
         ev.load(path)
 
 

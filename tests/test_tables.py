@@ -96,7 +96,7 @@ BAD = [
     ("g.csv", ROUTES, {"src": 9, "dst": 2}, "src is column 9, but .* has columns 0 to 4"),
     ("g.csv", ROUTES, {}, "cannot tell which of its columns are the ends: airline, leaves"),
     ("g.csv", ROUTES, {"src": 1, "dst": 2, "weight": 4}, "line 2: the weight is '77W'; expected a number"),
-    ("g.csv", "1,2,3,4\n", {}, r"the ends: 0 \(1\), 1 \(2\), 2 \(3\), 3 \(4\); say it by src= and dst="),
+    ("g.csv", "1,2,3,4\n", {}, r"the ends: 0 \(1\), 1 \(2\), 2 \(3\), 3 \(4\); choose them by src= and dst="),
     ("g.csv", "1,2,3,4\n", {"src": "a", "dst": 1}, "has no header; give the number of a column, from 0"),
     ("g.csv", "a,b\nc,d\n", {}, r"say header=True \(--header\) or header=False"),
     ("g.csv", "id,id,x\n1,2,3\n", {"src": "id", "dst": 2}, "has 2 columns 'id'; give src as a number from 0: 0, 1"),
@@ -374,7 +374,7 @@ def test_standard_input_and_output(monkeypatch, capfdbinary):
     for format in ("evg", "graphalytics"):
         with pytest.raises(ev.GraphError, match="is several files, but standard input is one"):
             ev.load("-", format=format)
-        with pytest.raises(ev.GraphError, match="is several files; standard output is one"):
+        with pytest.raises(ev.GraphError, match="is several files, but standard output is one"):
             graph.save("-", format=format)
 
 
