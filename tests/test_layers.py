@@ -25,7 +25,7 @@ TOP = ["cli", "__init__", "__main__"]
 ROOT = [
     "errors",
     "progress",
-    "starting",
+    "startup_signals",
     "tracebacks",
     "versions",
 ]  # these may be imported from everywhere

@@ -172,7 +172,7 @@ def test_a_line_in_a_notebook(monkeypatch):
             progress.report(0, 4)
             time.sleep(0.01)
         progress.report(3, 4)
-        progress.tell("a black one")
+        progress.set_note("a black one")
     shown = err.getvalue().split("\r")
     assert "counting sheep 75%" in (line.strip() for line in shown)
     assert "counting sheep: a black one 75%" in shown

@@ -1,4 +1,4 @@
-"""Evener: graph analytics on every processor there is, from one program text.
+"""Evener: graph analytics on CPUs and GPUs from one program text.
 
 >>> import evener as ev
 >>> g = ev.generate.rmat(10, seed=1)
@@ -9,7 +9,7 @@
 import sys as _sys
 from typing import Any as _Any
 
-from evener import starting  # noqa: F401 (the first, so that it hears Ctrl-C)
+from evener import startup_signals  # noqa: F401 (first, so that it handles Ctrl-C from the start)
 
 # isort: split
 from evener import algorithms, errors
@@ -78,7 +78,7 @@ __all__ = [
     *algorithms.__all__,
 ]
 
-# `import evener.stages` and the like: the same modules under the names that users know.
+# Public names of modules, for `import evener.stages` and the like.
 _sys.modules.update(
     {
         f"{__name__}.{module.__name__.rpartition('.')[2]}": module
@@ -88,7 +88,7 @@ _sys.modules.update(
 
 
 def __getattr__(name: str) -> _Any:
-    """An algorithm, whose file is imported when it is first asked for."""
+    """Import an algorithm on first use."""
     if name in algorithms.__all__:
         return getattr(algorithms, name)
     near = "" if name.startswith("_") else errors.did_you_mean(name, __all__)
@@ -96,5 +96,5 @@ def __getattr__(name: str) -> _Any:
 
 
 def __dir__() -> list[str]:
-    """What is public: the folders of the package are reached as ``evener.graph``, but not shown."""
+    """The public names; subpackages such as ``evener.graph`` work but are not listed."""
     return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

@@ -1,4 +1,4 @@
-"""Every error that Evener raises on purpose; one sentence each, without a traceback of ours."""
+"""All errors that Evener raises deliberately: one sentence, without frames of Evener."""
 
 from collections.abc import Iterable
 
@@ -6,7 +6,7 @@ from evener import tracebacks
 
 
 class EvenerError(Exception):
-    """Base of all errors below: catch it to catch whatever Evener refuses.
+    """Base class of all errors below.
 
     Examples
     --------
@@ -23,12 +23,12 @@ class EvenerError(Exception):
         tracebacks.shorten_uncaught()
 
     def _render_traceback_(self) -> list[str]:
-        """What notebooks and IPython show."""
+        """The lines that notebooks and IPython show."""
         return tracebacks.render(self)
 
 
 class GraphFormatError(EvenerError):
-    """A file is not the graph it claims to be: says which file, which line, what was expected.
+    """A file cannot be read as a graph; the message names file and line and says what was expected.
 
     Examples
     --------
@@ -42,7 +42,7 @@ class GraphFormatError(EvenerError):
 
 
 class GraphError(EvenerError, ValueError):
-    """A graph, a vertex or an argument of a graph function does not fit.
+    """A graph, a vertex or an argument of a graph function is invalid.
 
     Examples
     --------
@@ -55,7 +55,7 @@ class GraphError(EvenerError, ValueError):
 
 
 class DeviceError(EvenerError):
-    """A device was named that is not there, or failed.
+    """A device does not exist, cannot be used, or failed.
 
     Examples
     --------
@@ -68,7 +68,7 @@ class DeviceError(EvenerError):
 
 
 class MemoryBudgetError(EvenerError, MemoryError):
-    """A request needs more memory than there is; raised before anything is allocated.
+    """A request needs more memory than is available or allowed; raised before allocating.
 
     Examples
     --------
@@ -81,7 +81,7 @@ class MemoryBudgetError(EvenerError, MemoryError):
 
 
 class MissingNameError(EvenerError, AttributeError):
-    """The package or a result has no such name; says which are near.
+    """The package or a result has no such attribute; the message suggests a similar one.
 
     Examples
     --------
@@ -94,7 +94,7 @@ class MissingNameError(EvenerError, AttributeError):
 
 
 class ProgramError(EvenerError):
-    """A graph program contradicts itself: names the program, the functor and the line.
+    """A graph program is invalid; the message names the program, the functor and the line.
 
     Examples
     --------
@@ -108,18 +108,18 @@ class ProgramError(EvenerError):
 
 
 class GraphWarning(UserWarning):
-    """A note about a graph that was loaded: nothing is wrong, but it may not be what was meant.
+    """A note about a loaded graph: it is valid, but may not be what was intended.
 
     Examples
     --------
     >>> import warnings
     >>> from evener.errors import GraphWarning
-    >>> warnings.simplefilter("ignore", GraphWarning)  # to hear no more of them
+    >>> warnings.simplefilter("ignore", GraphWarning)  # to silence them
     """
 
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:
-    """A suggestion to put behind an unknown name, or nothing where no known name is near.
+    """A suggestion to append to an unknown name; empty if no known name is similar.
 
     Examples
     --------
@@ -129,20 +129,20 @@ def did_you_mean(given: str, known: Iterable[str]) -> str:
     >>> did_you_mean("xyz", ["bfs", "heat"])
     ''
     """
-    import difflib  # only here: it makes no import slower
+    import difflib  # here, so that it slows down no import
 
     near = difflib.get_close_matches(given, list(known), n=1)
     return f" (did you mean {near[0]!r}?)" if near else ""
 
 
-def shown(value: object) -> str:
-    """A value in a message: short, and on one line.
+def short_repr(value: object) -> str:
+    """A value for a message: short and on one line.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from evener.errors import shown
-    >>> shown("high"), shown([1, 2]), shown(np.ones((30, 2)))
+    >>> from evener.errors import short_repr
+    >>> short_repr("high"), short_repr([1, 2]), short_repr(np.ones((30, 2)))
     ("'high'", '[1, 2]', 'an array of shape (30, 2)')
     """
     text = " ".join(repr(value).split())

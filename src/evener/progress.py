@@ -1,8 +1,8 @@
-"""Progress of long work, once it has run a second: a bar in a terminal, a line in a notebook.
+"""Progress of work that takes over a second: a bar in a terminal, a line in a notebook.
 
-Work names itself with ``with progress.task("reading"):`` and reports ``done`` of ``total``, or
-tells in words how far it is. Python threads share one display, a row each. On a standard error that
-is neither a terminal nor a notebook's, nothing is shown.
+A task is named by ``with progress.task("reading"):`` and reports ``done`` of ``total``, or a note
+in words. Python threads share one display with a row each. If standard error is neither a terminal
+nor a notebook's, nothing is shown.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 _SHOW_AFTER_SECONDS = 1.0
-_LINE_SECONDS = 0.5  # between two lines in a notebook, which travel over a network
+_LINE_SECONDS = 0.5  # between two updates in a notebook, which may go over a network
 
 _current = threading.local()  # .task: the outermost task of a thread
-_lock = threading.RLock()  # guards the display and the rows in it
-_display: Any = None  # a `_Bars` or `_Line` while any task shows
+_lock = threading.RLock()  # guards the display and its rows
+_display: Any = None  # a `_Bars` or `_Line` while any task is shown
 
 
 class _State(NamedTuple):
-    """What there is to show of a task."""
+    """The state of a task that the display shows."""
 
     label: str
     done: float = 0.0
     total: float | None = None
-    note: str = ""  # how far it is, in words
+    note: str = ""  # progress in words
 
     @property
     def text(self) -> str:
@@ -37,13 +37,13 @@ class _State(NamedTuple):
 
 
 class _Bars:
-    """Bars of rich, in a terminal."""
+    """Progress bars of rich, for a terminal."""
 
     def __init__(self) -> None:
         from rich.console import Console
         from rich.progress import Progress
 
-        # Not redirected: what the program prints to standard output must stay there.
+        # Not redirected: output of the program must stay on standard output.
         console = Console(stderr=True)
         self.bars: Any = Progress(
             console=console, disable=console.is_dumb_terminal, transient=True,
@@ -59,7 +59,7 @@ class _Bars:
         return row
 
     def remove(self, row: Any) -> bool:
-        """Take a row away; returns whether it was the last."""
+        """Remove a row; returns whether it was the last."""
         self.bars.remove_task(row)
         if self.bars.tasks:
             return False
@@ -68,7 +68,7 @@ class _Bars:
 
 
 class _Line:
-    """One line that is written over again and again, in a notebook."""
+    """A line that is overwritten with each update, for a notebook."""
 
     def __init__(self) -> None:
         self.rows = self.width = 0
@@ -87,7 +87,7 @@ class _Line:
         return row
 
     def remove(self, row: Any) -> bool:
-        """Take a row away; returns whether it was the last."""
+        """Remove a row; returns whether it was the last."""
         self.rows -= 1
         if self.rows == 0:
             self.write("")
@@ -101,13 +101,13 @@ class _Line:
         self.width = len(text)
 
 
-def _display_here() -> type[_Bars] | type[_Line] | None:
-    """How progress is shown on this standard error, if it is."""
+def _display_class() -> type[_Bars] | type[_Line] | None:
+    """The display for this standard error, or None."""
     if sys.stderr is None or sys.stderr.closed:
         return None
     if sys.stderr.isatty():
         return _Bars
-    shell = sys.modules.get("IPython")  # not imported for this: a notebook has it
+    shell = sys.modules.get("IPython")  # not imported: a notebook already has it
     running = shell.get_ipython() if shell is not None else None
     return _Line if hasattr(running, "kernel") else None
 
@@ -115,12 +115,12 @@ def _display_here() -> type[_Bars] | type[_Line] | None:
 class _Task:
     def __init__(self, label: str):
         self.state = _State(label)
-        self.row: Any = None  # in the display, once it shows
+        self.row: Any = None  # in the display, once it is shown
         self.timer: threading.Timer | None = None
-        if _display_here() is not None:
+        if _display_class() is not None:
             self.timer = threading.Timer(_SHOW_AFTER_SECONDS, self._show)
             self.timer.daemon = True
-            with contextlib.suppress(RuntimeError):  # no more threads: then no bar either
+            with contextlib.suppress(RuntimeError):  # no thread is available: no bar
                 self.timer.start()
 
     def set(self, state: _State) -> None:
@@ -128,9 +128,9 @@ class _Task:
         if self.row is None:
             return
         with _lock:
-            if renamed:  # a new row: rich cannot forget a total
-                kept, self.row = self.row, _display.add(state)
-                _display.remove(kept)
+            if renamed:  # a new row, because rich cannot unset a total
+                old, self.row = self.row, _display.add(state)
+                _display.remove(old)
             else:
                 _display.update(self.row, state)
 
@@ -138,11 +138,11 @@ class _Task:
         global _display
         with _lock:
             if self.timer is None:
-                return  # it ended meanwhile
+                return  # the task has ended meanwhile
             if _display is None:
                 try:
-                    made = _display_here()
-                    _display = made and made()
+                    display_class = _display_class()
+                    _display = display_class and display_class()
                 except ImportError:  # without rich
                     return
             if _display is not None:
@@ -160,14 +160,14 @@ class _Task:
 
 @contextlib.contextmanager
 def task(label: str) -> Iterator[None]:
-    """Name the work that follows; inside another task it only renames that one's bar.
+    """Name the work that follows; a task within another task only renames its bar.
 
     Examples
     --------
     >>> from evener import progress
     >>> with progress.task("counting"):
     ...     progress.report(1, 3)
-    ...     progress.tell("the last sheep")
+    ...     progress.set_note("the last sheep")
     """
     outer: _Task | None = getattr(_current, "task", None)
     task = outer or _Task(label)
@@ -184,14 +184,14 @@ def task(label: str) -> Iterator[None]:
 
 
 def report(done: float, total: float) -> None:
-    """Tell how far the current task of this thread is; costs nothing when there is none."""
+    """Report the progress of this thread's current task; costs nothing without a task."""
     current: _Task | None = getattr(_current, "task", None)
     if current is not None:
         current.set(current.state._replace(done=done, total=total))
 
 
-def tell(note: str) -> None:
-    """Tell in words how far the current task of this thread is."""
+def set_note(note: str) -> None:
+    """Report the progress of this thread's current task in words."""
     current: _Task | None = getattr(_current, "task", None)
     if current is not None:
         current.set(current.state._replace(note=note))
@@ -199,31 +199,31 @@ def tell(note: str) -> None:
 
 @contextlib.contextmanager
 def compiling(name: str) -> Iterator[None]:
-    """Tell that a function is compiled within the current task, unless the task says so itself."""
+    """Note that a function is being compiled, unless the current task says so itself."""
     current: _Task | None = getattr(_current, "task", None)
     if current is None or current.state.label.startswith("compiling"):
         yield
         return
     before = current.state.note
     try:
-        tell(f"compiling {name}")
+        set_note(f"compiling {name}")
         yield
     finally:
-        tell(before)
+        set_note(before)
 
 
-def tell_supersteps(supersteps: int, frontier: int, arcs: int) -> None:
-    """Tell how far a loop of supersteps is."""
+def report_supersteps(supersteps: int, frontier: int, arcs: int) -> None:
+    """Report the progress of a loop of supersteps."""
     if supersteps > 0:
-        tell(f"superstep {supersteps:,}, {frontier:,} in the frontier, {arcs:,} arcs visited")
+        set_note(f"superstep {supersteps:,}, {frontier:,} in the frontier, {arcs:,} arcs visited")
 
 
-def _forget() -> None:
+def _reset_in_child() -> None:
     global _lock, _display
     _lock, _display, current = threading.RLock(), None, getattr(_current, "task", None)
     if current is not None:
         current.row = current.timer = None
 
 
-if hasattr(os, "register_at_fork"):  # a child has neither the display nor a thread to unlock it
-    os.register_at_fork(after_in_child=_forget)
+if hasattr(os, "register_at_fork"):  # a child has no display, and no thread to release the lock
+    os.register_at_fork(after_in_child=_reset_in_child)

@@ -1,9 +1,9 @@
-"""Short tracebacks of mistakes: the lines of the user's that led to an error, without our own.
+"""Short tracebacks: only the user's lines that led to an error, without Evener's own.
 
-Notebooks and IPython ask an exception to render itself. In plain Python the hook that prints what
-nobody caught is replaced when the first error of ours is made, if it is still Python's own: neither
-importing the package nor any other exception changes anything. The traceback itself stays whole,
-for debuggers and logs; ``EVENER_DEBUG=1`` shows it.
+Notebooks and IPython ask an exception to render itself. In plain Python, the first error of Evener
+replaces ``sys.excepthook`` if that is still Python's own; importing the package and other
+exceptions change nothing. The traceback object stays complete, for debuggers and logs;
+``EVENER_DEBUG=1`` shows it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _STANDARD = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
-_OTHERS = ("site-packages", "dist-packages")  # lie within the standard library's folder
+_OTHERS = ("site-packages", "dist-packages")  # not standard, though within that folder
 
 
 def shows_all() -> bool:
@@ -27,9 +27,9 @@ def shows_all() -> bool:
 
 
 def shortened(tb: TracebackType | None) -> TracebackType | None:
-    """A traceback without the frames of this package and of what it calls in Python's library.
+    """A traceback without the frames of Evener and of the standard library called by it.
 
-    Functions of the user's that we called stay.
+    Frames of the user's functions that Evener called are kept.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def shortened(tb: TracebackType | None) -> TracebackType | None:
 
 
 def render(error: BaseException) -> list[str]:
-    """What a notebook or IPython shows of an error: in its own style, the frames shortened."""
+    """The lines that a notebook or IPython shows of an error: its own style, fewer frames."""
     with _shortened_for_now(error):
         shell, shown = _shell(), (type(error), error, error.__traceback__)
         if shell is not None:
@@ -65,7 +65,7 @@ def render(error: BaseException) -> list[str]:
 
 
 def shorten_uncaught() -> None:
-    """Have Python print errors of ours shortened, unless somebody prints them in another way."""
+    """Make Python print Evener's errors shortened, unless another excepthook is installed."""
     if sys.excepthook is sys.__excepthook__:
         sys.excepthook = _print
 
@@ -80,7 +80,7 @@ def _print(kind: type[BaseException], error: BaseException, tb: TracebackType | 
 
 @contextlib.contextmanager
 def _shortened_for_now(error: BaseException) -> Iterator[None]:
-    """Shorten the tracebacks of an error and of what caused it; debuggers look there later."""
+    """Shorten the tracebacks of an error and its causes, and restore them for debuggers."""
     chain: list[BaseException] = []
     one: BaseException | None = error
     while one is not None and one not in chain and not shows_all():
@@ -103,6 +103,6 @@ def _is_standard(file: str) -> bool:
 
 
 def _shell() -> Any:
-    """The running IPython, if there is one; nothing is imported to find out."""
+    """The running IPython shell, or None; imports nothing."""
     ipython = sys.modules.get("IPython")
     return None if ipython is None else ipython.get_ipython()

@@ -1,4 +1,4 @@
-"""What is installed here: the first thing to attach to a bug report."""
+"""Versions of Evener and its packages, for bug reports."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PACKAGES = (
     "pymetis",
     "matplotlib",
 )
-# CuPy's wheels are named after the CUDA release they were built for.
+# CuPy's wheels are named after a CUDA release.
 _OTHER_NAMES = {"cupy": ("cupy-cuda12x", "cupy-cuda13x")}
 
 
@@ -32,16 +32,16 @@ def evener_version() -> str:
     >>> evener_version().count(".") >= 1
     True
     """
-    # Asked late: the package imports this module while it is itself being imported.
+    # Imported late: the package imports this module while it is being imported itself.
     from evener import __version__
 
     return __version__
 
 
 def versions() -> dict[str, str]:
-    """Versions of Evener, Python and the packages it can use, and what the machine grants.
+    """Versions of Evener, Python and supported packages, and the available cores and memory.
 
-    Nothing is imported to find out; a package that is missing is ``"not installed"``.
+    This imports no package; a missing one is ``"not installed"``.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def versions() -> dict[str, str]:
 
 
 def show_versions() -> None:
-    """Print what `versions` finds, a line each.
+    """Print the result of `versions`, one line each.
 
     Examples
     --------

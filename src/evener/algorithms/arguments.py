@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from evener.errors import GraphError, shown
+from evener.errors import GraphError, short_repr
 from evener.graph.csr import Graph, require_graph
 from evener.graph.generate.common import seed_of
 from evener.graph.spread import Spread, spread_of
@@ -105,10 +105,10 @@ def number(value: Any, name: str, low: float, high: float = math.inf) -> float:
     try:
         found = float(value)
     except (TypeError, ValueError, OverflowError):
-        raise GraphError(f"{name} is {shown(value)}; it must be a number.") from None
+        raise GraphError(f"{name} is {short_repr(value)}; it must be a number.") from None
     if not low <= found <= high:
         bounds = f"at least {low:g}" if math.isinf(high) else f"from {low:g} to {high:g}"
-        raise GraphError(f"{name} is {shown(value)}; it must be {bounds}.")
+        raise GraphError(f"{name} is {short_repr(value)}; it must be {bounds}.")
     return found
 
 
@@ -117,9 +117,9 @@ def whole(value: Any, name: str, low: int = 0) -> int:
     try:
         found = operator.index(value)
     except TypeError:
-        raise GraphError(f"{name} is {shown(value)}; it must be a whole number.") from None
+        raise GraphError(f"{name} is {short_repr(value)}; it must be a whole number.") from None
     if found < low:
-        raise GraphError(f"{name} is {shown(value)}; it must be at least {low}.")
+        raise GraphError(f"{name} is {short_repr(value)}; it must be at least {low}.")
     return found
 
 

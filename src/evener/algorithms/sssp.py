@@ -30,7 +30,7 @@ from evener.algorithms.outcome import only
 from evener.algorithms.parents import parents
 from evener.device import atomic
 from evener.engine.run import run
-from evener.errors import GraphError, shown
+from evener.errors import GraphError, short_repr
 from evener.graph.csr import Graph
 from evener.programs import DISTANCE, Field, Param, Program, Vertex, functor
 from evener.programs.kinds import Loop
@@ -147,7 +147,7 @@ def sssp(
     if not (isinstance(delta, str) and delta == "auto"):
         parameters["delta"] = width = number(delta, "delta", 0)
         if not 0 < width < math.inf:
-            raise GraphError(f"delta is {shown(delta)}; it must be above 0 and finite.")
+            raise GraphError(f"delta is {short_repr(delta)}; it must be above 0 and finite.")
     program: type[Program] = SSSP
     if cutoff is not None:
         program, parameters["cutoff"] = CutoffSSSP, number(cutoff, "cutoff", 0)

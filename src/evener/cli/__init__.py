@@ -1,7 +1,7 @@
-"""The command line: ``evener COMMAND …``, a module of this package for each command.
+"""The command line ``evener COMMAND …``, with a module of this package for each command.
 
-Whatever goes wrong becomes one line on standard error and an exit code: 2 for bad input, 130 for
-Ctrl-C, 1 for a fault of Evener itself. ``EVENER_DEBUG=1`` adds the traceback.
+Every error becomes one line on standard error and an exit code: 2 for bad input, 130 for Ctrl-C,
+1 for a fault of Evener itself. ``EVENER_DEBUG=1`` adds the traceback.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from evener.tracebacks import shows_all
 
 BAD_INPUT = 2
 FAULT = 1
-BY_SIGNAL = 128  # plus its number: 130 for Ctrl-C
+BY_SIGNAL = 128  # plus the signal's number: 130 for Ctrl-C
 BROKEN_PIPE = BY_SIGNAL + getattr(signal, "SIGPIPE", 13)
 
 _ISSUES = "please report it, with what EVENER_DEBUG=1 shows"
@@ -33,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     argv
-        The words after ``evener``; those of the process by default.
+        The words after ``evener``; by default those of the process.
 
     Examples
     --------
@@ -45,15 +45,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with stopping_on_signals(), warnings.catch_warnings():
             warnings.showwarning = _show_warning
-            return _guarded(argv)
+            return _run_to_exit_code(argv)
     except KeyboardInterrupt as stop:
         number = stop.number if isinstance(stop, Stopped) else signal.SIGINT
         what = "interrupted" if number == signal.SIGINT else "ended"
         return _fail(f"{what}.", BY_SIGNAL + number, prefix="")
 
 
-def _guarded(argv: Sequence[str] | None) -> int:
-    """Run one command; whatever it raises, but an interrupt, becomes a line and an exit code."""
+def _run_to_exit_code(argv: Sequence[str] | None) -> int:
+    """Run one command; turn every exception except an interrupt into a line and an exit code."""
     try:
         _run(argv)
     except SystemExit as stop:  # argparse after --help or a usage error
@@ -76,21 +76,21 @@ def _run(argv: Sequence[str] | None) -> None:
     from evener.cli.parser import build_parser
 
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # a label or a path that the terminal cannot show
+        if hasattr(stream, "reconfigure"):  # the terminal may not be able to show a label or path
             stream.reconfigure(errors="replace")
     try:
         arguments = build_parser().parse_args(argv)
         arguments.run(arguments)
     finally:
         if sys.stdout is not None:
-            sys.stdout.flush()  # here, so that a closed pipe or a full disk is still our error
+            sys.stdout.flush()  # here, so that we report a closed pipe or a full disk
 
 
 def _fail(message: str, code: int, *, prefix: str = "error: ") -> int:
-    """Write one line to standard error, after the traceback if that was asked for."""
+    """Write one line to standard error, after the traceback if EVENER_DEBUG is set."""
     if shows_all():
         traceback.print_exc()
-    with contextlib.suppress(OSError):  # nobody listens there either
+    with contextlib.suppress(OSError):  # standard error may be closed too
         print(f"evener: {prefix}{' '.join(message.split())}", file=sys.stderr)
     return code
 
@@ -101,8 +101,8 @@ def _sentence(error: OSError) -> str:
 
 
 def _abandon_output() -> int:
-    """The reader of our output has gone: leave without a word, as other commands do."""
-    with contextlib.suppress(OSError, ValueError):  # else Python complains when it flushes at exit
+    """Exit silently, as other commands do, when the reader of our output has exited."""
+    with contextlib.suppress(OSError, ValueError):  # so that Python's flush at exit cannot fail
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return BROKEN_PIPE
 

@@ -1,4 +1,4 @@
-"""``evener bench``: time the algorithms, beside GAPBS and other libraries if that is asked for."""
+"""``evener bench``: time the algorithms, optionally against GAPBS and other libraries."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from evener.errors import EvenerError
 def add_command(commands: Any) -> None:
     """Add ``bench`` to the parser."""
     parser = new_command(
-        commands, "bench", run, "time the algorithms on a table of graphs, each answer verified",
+        commands, "bench", run, "time the algorithms on several graphs and verify each answer",
         "  evener bench --graphs kron14,grid200 --algorithms bfs,sssp\n"
         "  evener bench --gapbs ../gapbs -o results.json\n"
         "  evener bench --graphs kron20 --peers\n\n"
-        "Graphs: kronN and kronNxK (R-MAT of scale N, K edges a vertex), uniformN, gridN (N × N, "
-        "5 % of\nthe edges removed), a generator such as rmat:scale=16, or a file.",
+        "Graphs: kronN and kronNxK (R-MAT of scale N, K edges per vertex), uniformN, gridN "
+        "(N × N, 5 %\nof the edges removed), a generator such as rmat:scale=16, or a file.",
     )  # fmt: skip
     parser.add_argument(
         "--algorithms", metavar="A,…", default="bfs,sssp,pagerank,cc,bc",
@@ -39,19 +39,17 @@ def add_command(commands: Any) -> None:
     )
     parser.add_argument(
         "--sources", metavar="N", type=int, default=4,
-        help="sources that the trials of a search take turns with (default: 4)",
+        help="sources among which the trials of a search rotate (default: 4)",
     )  # fmt: skip
     parser.add_argument(
-        "--seed", metavar="S", type=int, default=1, help="of graphs and sources (default: 1)"
+        "--seed", metavar="S", type=int, default=1, help="seed of graphs and sources (default: 1)"
     )
     parser.add_argument(
         "--peers", action="store_true",
         help="also time SciPy, NetworkX, NetworKit, igraph, python-graphblas and rustworkx, "
-        "where installed",
+        "if installed",
     )  # fmt: skip
-    parser.add_argument(
-        "--gapbs", metavar="DIR", help="also time the programs of GAPBS that were built in DIR"
-    )
+    parser.add_argument("--gapbs", metavar="DIR", help="also time the GAPBS programs built in DIR")
     parser.add_argument("-o", "--out", metavar="OUT", help="write all results to a file, as JSON")
     add_force(parser)
     add_json(parser)
@@ -87,5 +85,5 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _say(line: str) -> None:
-    """Tell how far it is: such a benchmark takes minutes."""
+    """Report progress: such a benchmark takes minutes."""
     print(line, file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""``evener cache``: where compiled code is kept, and how much of it there is."""
+"""``evener cache``: the folder of compiled code, and its size."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from evener.cli.parser import add_json, new_command
 def add_command(commands: Any) -> None:
     """Add ``cache`` to the parser."""
     parser = new_command(
-        commands, "cache", run, "show where compiled code is kept, or remove it",
+        commands, "cache", run, "show the cache of compiled code, or clear it",
         "  evener cache\n  evener cache --clear",
     )  # fmt: skip
-    parser.add_argument("--clear", action="store_true", help="remove all that is kept")
+    parser.add_argument("--clear", action="store_true", help="remove all cached code")
     add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Say what the cache holds, and empty it if asked to."""
+    """Report the contents of the cache, and clear it on request."""
     from evener.device import format_bytes
     from evener.device.kept_files import (
         cache_folder,

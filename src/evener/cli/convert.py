@@ -10,17 +10,17 @@ from typing import Any
 from evener.cli.graphs import (
     GRAPH_HELP,
     Loaded,
-    add_reading,
+    add_read_options,
     check_output,
-    read_decided,
-    reading,
+    read_options,
+    read_with_direction,
 )
 from evener.cli.output import print_json
 from evener.cli.parser import add_json, new_command
 from evener.errors import GraphError
 from evener.graph.files.source import STANDARD
 
-OUT_HELP = "the file to write, whose suffix says the format, or - for standard output"
+OUT_HELP = "the file to write, whose suffix names the format, or - for standard output"
 
 
 def add_command(commands: Any) -> None:
@@ -34,21 +34,21 @@ def add_command(commands: Any) -> None:
     )  # fmt: skip
     parser.add_argument("graph", metavar="IN", help=GRAPH_HELP)
     parser.add_argument("out", metavar="OUT", help=OUT_HELP)
-    add_reading(parser, "--from")
-    parser.add_argument("--to", metavar="F", help="format of OUT, if not by suffix")
+    add_read_options(parser, "--from")
+    parser.add_argument("--to", metavar="F", help="format of OUT (default: by its suffix)")
     add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Load, save and say so in one line."""
+    """Load, save and report in one line."""
     check_output(arguments.out, arguments.to)
-    options = reading(arguments)
-    loaded = read_decided(arguments.graph, **options, verify=not options["trusted"])
+    options = read_options(arguments)
+    loaded = read_with_direction(arguments.graph, **options, verify=not options["trusted"])
     write_graph(loaded, arguments.out, arguments.to, arguments.json, "loaded")
 
 
 def write_graph(loaded: Loaded, path: str, format: str | None, as_json: bool, verb: str) -> None:
-    """Save a graph and report what was written and how long it took."""
+    """Save a graph, and report its size and the time taken."""
     graph = loaded.graph
     if path == STANDARD and as_json:
         raise GraphError("--json and the graph would both go to standard output; leave one out.")

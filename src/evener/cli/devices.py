@@ -1,4 +1,4 @@
-"""``evener devices``: what there is to compute on, and what of it programs run on."""
+"""``evener devices``: the devices of this machine, and which of them run programs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ONLY_CPU = "Programs run on the CPU."
 def add_command(commands: Any) -> None:
     """Add ``devices`` to the parser."""
     parser = new_command(
-        commands, "devices", run, "list the processors and memory that Evener sees",
+        commands, "devices", run, "list the processors and memory that Evener can use",
         "  evener devices\n  EVENER_THREADS=2 evener devices --json",
     )  # fmt: skip
     add_json(parser)
@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _where_programs_run(devices: list[DeviceInfo]) -> list[str]:
-    """Which devices programs run on here, and why a GPU is not among them."""
+    """Say which devices programs can run on, and why a GPU cannot be used."""
     from evener.device.cuda import why_not
     from evener.device.probe import why_no_cuda
 
@@ -57,7 +57,7 @@ def _where_programs_run(devices: list[DeviceInfo]) -> list[str]:
         return [_ONLY_CPU] if reason is None else [reason, _ONLY_CPU]
     names = [device.name for device in gpus if device.available]
     if not names:
-        return ["No GPU answers.", _ONLY_CPU]
+        return ["No GPU responds.", _ONLY_CPU]
     missing = why_not()
     if missing is not None:
         return [f"No GPU is used: {missing}", _ONLY_CPU]

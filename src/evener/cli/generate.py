@@ -1,4 +1,4 @@
-"""``evener generate``: make a graph; the options of a kind are the arguments of its generator."""
+"""``evener generate``: make a graph; the arguments of each generator become options."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from evener.cli.convert import OUT_HELP, write_graph
 from evener.cli.graphs import Loaded, check_output
 from evener.cli.parser import add_json, new_command
 
-# Arguments that mean the same for every kind, in the words of the command line.
+# Help for arguments that all kinds share.
 _COMMON = {
-    "weights": "random weights from a range: whole numbers such as 1-255, or floats as 0.5-2.0",
+    "weights": "random weights from a range: integers such as 1-255, or floats such as 0.5-2.0",
     "seed": "the same seed gives the same graph",
     "directed": "store each edge as one arc, not in both directions",
-    "device": "where the graph is made: cpu, cuda or cuda:N",
+    "device": "where to make the graph: cpu, cuda or cuda:N",
 }
 _METAVARS = {"weights": "LOW-HIGH", "device": "D"}
 _EXAMPLES = {
@@ -49,17 +49,17 @@ def add_command(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Generate, save and say so in one line."""
+    """Generate, save and report in one line."""
     from evener.graph.generate import from_spec
 
     check_output(arguments.out, arguments.to)
-    given = {
+    options = {
         name: getattr(arguments, name)
         for name in arguments.names
         if getattr(arguments, name) is not None
     }
     started = time.perf_counter()
-    graph = from_spec(f"{arguments.kind}:" + ",".join(f"{n}={v}" for n, v in given.items()))
+    graph = from_spec(f"{arguments.kind}:" + ",".join(f"{n}={v}" for n, v in options.items()))
     loaded = Loaded(graph, time.perf_counter() - started)
     write_graph(loaded, arguments.out, arguments.to, arguments.json, "generated")
 
@@ -73,7 +73,7 @@ def _add_kind(kinds: Any, kind: str, generator: Callable[..., Any]) -> None:
     for name, parameter in parameters.items():
         text = _COMMON.get(name) or plain_sentence(about.get(name, ""))
         _add_option(parser, name, parameter, text)
-    parser.add_argument("--to", metavar="F", help="format of OUT, if not by suffix")
+    parser.add_argument("--to", metavar="F", help="format of OUT (default: by its suffix)")
     add_json(parser)
     parser.set_defaults(names=list(parameters))
 
@@ -105,21 +105,21 @@ def _add_option(
 
 
 def _value(text: str) -> str:
-    """One value as it stands in a specification, whose items are parted by commas."""
+    """Check a value for a specification, whose items are separated by commas."""
     if not text.strip() or re.search(r"[,=]", text):
         raise argparse.ArgumentTypeError(f"{text!r} is not one number or range")
     return text
 
 
 def read_docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
-    """The summary of a numpydoc docstring, and what it says about each parameter.
+    """The summary of a numpydoc docstring, and its description of each parameter.
 
     Examples
     --------
     >>> import evener as ev
     >>> from evener.cli.generate import read_docstring
     >>> read_docstring(ev.generate.rmat)[1]["edge_factor"]
-    'Edges drawn for each vertex.'
+    'Edges drawn per vertex.'
     """
     lines = (inspect.getdoc(function) or "").splitlines() or [""]
     about: dict[str, str] = {}
@@ -137,5 +137,5 @@ def read_docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
 
 
 def plain_sentence(text: str) -> str:
-    """A sentence of a docstring as help: no backquotes, no full stop, no capital."""
+    """Turn a docstring sentence into help: no backquotes, no full stop, no initial capital."""
     return text[:1].lower() + text[1:].replace("`", "").removesuffix(".")

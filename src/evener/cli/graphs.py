@@ -1,4 +1,4 @@
-"""What commands mean by GRAPH: a path, ``-``, or a generator such as ``rmat:scale=18,seed=1``."""
+"""The argument GRAPH: a path, ``-``, or a generator such as ``rmat:scale=18,seed=1``."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from evener.graph.files.source import STANDARD
 
 GRAPH_HELP = "a file, - for standard input, or a generator such as rmat:scale=10,seed=1"
 
-_NOTHING_SAID = Request()
+_DEFAULTS = Request()
 _SPEC = re.compile(r"[A-Za-z_]\w*(:[^/\\]*)?")
 
 
 class Loaded(NamedTuple):
-    """A graph, how long it took to load or generate, and the format that it came in."""
+    """A graph, the time it took to load or generate, and its format."""
 
     graph: Graph
     seconds: float
     format: str = "generator"
 
 
-def add_reading(parser: argparse.ArgumentParser, format_flag: str = "--format") -> None:
-    """Add the options that say how a file is read, which `reading` collects."""
+def add_read_options(parser: argparse.ArgumentParser, format_flag: str = "--format") -> None:
+    """Add the options for reading a file, which `read_options` collects."""
     add_direction(parser)
     parser.add_argument(
-        format_flag, dest="format", metavar="F", help="format of the file, if not by its suffix"
+        format_flag, dest="format", metavar="F", help="format of the file (default: by its suffix)"
     )
     group = parser.add_argument_group("how a file is read")
     for name, what in (("src", "sources"), ("dst", "targets"), ("weight", "weights")):
@@ -41,27 +41,27 @@ def add_reading(parser: argparse.ArgumentParser, format_flag: str = "--format") 
             f"--{name}", metavar="C", help=f"column of the {what}: its name, or its number from 0"
         )
     group.add_argument(
-        "--no-weight", dest="weight", action="store_const", const=False, help="leave weights out"
+        "--no-weight", dest="weight", action="store_const", const=False, help="ignore weights"
     )
     group.add_argument(
         "--header", action=argparse.BooleanOptionalAction,
-        help="the first line of a table names the columns, or does not",
+        help="whether the first line of a table names the columns",
     )  # fmt: skip
     group.add_argument(
         "--duplicates", metavar="HOW", default="keep",
-        help="what becomes of parallel arcs: keep (default), first, min, max or sum",
+        help="how parallel arcs are combined: keep (default), first, min, max or sum",
     )  # fmt: skip
     group.add_argument(
         "--max-bytes", metavar="N",
-        help="what a file may expand to or announce, as 4GiB (default: 100 times its size)",
+        help="what a file may expand to or declare, such as 4GiB (default: 100 times its size)",
     )  # fmt: skip
     group.add_argument(
         "--trusted", action="store_true", help="open an .evg folder without checking it"
     )
 
 
-def reading(arguments: argparse.Namespace) -> dict[str, Any]:
-    """What `add_reading` brought, as `read_graph` takes it."""
+def read_options(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Collect the options of `add_read_options` as arguments of `read_graph`."""
     names = ("directed", "src", "dst", "weight", "header", "duplicates")
     return {
         "request": checked_request(**{name: getattr(arguments, name) for name in names}),
@@ -74,7 +74,7 @@ def reading(arguments: argparse.Namespace) -> dict[str, Any]:
 def read_graph(
     text: str,
     *,
-    request: Request = _NOTHING_SAID,
+    request: Request = _DEFAULTS,
     format: str | None = None,
     max_bytes: str | None = None,
     trusted: bool = False,
@@ -96,16 +96,16 @@ def read_graph(
             text, format, request, max_bytes, trusted=trusted, verify=verify
         )
         return Loaded(graph, time.perf_counter() - started, name)
-    if request != _NOTHING_SAID or format is not None:
+    if request != _DEFAULTS or format is not None:
         raise GraphError(
-            f"{text} is a generator: it has no format or columns, and says itself whether it is "
-            "directed, as in rmat:scale=10,directed=true."
+            f"{text} is a generator, which has no format or columns; choose its direction as in "
+            "rmat:scale=10,directed=true."
         )
     return Loaded(generate.from_spec(text), time.perf_counter() - started)
 
 
-def read_decided(text: str, **options: Any) -> Loaded:
-    """As `read_graph`, where a file that leaves its direction open needs an option to say it."""
+def read_with_direction(text: str, **options: Any) -> Loaded:
+    """Like `read_graph`, but require an option if the file does not state its direction."""
     from evener.graph.files import UnknownDirectionError
 
     try:
@@ -117,7 +117,7 @@ def read_decided(text: str, **options: Any) -> Loaded:
 
 
 def is_spec(text: str) -> bool:
-    """Whether GRAPH names a generator; a file of that name goes first.
+    """Whether GRAPH names a generator; a file of that name takes precedence.
 
     Examples
     --------
@@ -133,22 +133,22 @@ def is_spec(text: str) -> bool:
 
 
 def check_output(text: str, format: str | None) -> None:
-    """Refuse an output that cannot be written, before any work is done for it.
+    """Refuse an output file that cannot be written, before any work is done.
 
     Examples
     --------
     >>> from evener.cli.graphs import check_output
     >>> check_output("kron", None)
     Traceback (most recent call last):
-    evener.errors.GraphError: kron has no suffix that names a graph format; give one, or --to.
+    evener.errors.GraphError: kron has no suffix that names a graph format; add one, or --to.
     """
     from evener.graph import files
 
     path = Path(text).expanduser()
     if text == STANDARD and format is None:
-        raise GraphError("standard output has no suffix that names a graph format; give --to.")
+        raise GraphError("standard output has no suffix that names a graph format; add --to.")
     if files.format_of(path, format) is None:
-        raise GraphError(f"{text} has no suffix that names a graph format; give one, or --to.")
+        raise GraphError(f"{text} has no suffix that names a graph format; add one, or --to.")
     if text == STANDARD:
         return
     if not path.parent.is_dir():

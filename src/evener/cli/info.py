@@ -1,4 +1,4 @@
-"""``evener info``: what a graph is, and with ``--check`` whether it is whole."""
+"""``evener info``: the properties of a graph, and with ``--check`` whether it is valid."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from evener.cli.graphs import GRAPH_HELP, Loaded, add_reading, read_graph, reading
+from evener.cli.graphs import GRAPH_HELP, Loaded, add_read_options, read_graph, read_options
 from evener.cli.output import print_fields, print_json
 from evener.cli.parser import add_json, new_command
 from evener.graph.csr import Graph
 
 _DIRECTION_NOTE = (
-    "the file does not say whether the graph is directed; shown are the arcs as listed "
+    "the file does not say whether the graph is directed; this counts the arcs as listed "
     "(choose with --directed or --undirected)"
 )
 
@@ -21,7 +21,7 @@ _DIRECTION_NOTE = (
 def add_command(commands: Any) -> None:
     """Add ``info`` to the parser."""
     parser = new_command(
-        commands, "info", run, "say what a graph is: size, degrees, weights, labels",
+        commands, "info", run, "show size, degrees, weights and labels of a graph",
         "  evener info roads.gr\n"
         "  evener info kron.evg --check\n"
         "  evener info rmat:scale=10,seed=1 --json",
@@ -30,16 +30,16 @@ def add_command(commands: Any) -> None:
     parser.add_argument(
         "--check", action="store_true", help="verify checksums, order and symmetry of all arcs"
     )
-    add_reading(parser)
+    add_read_options(parser)
     add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Load the graph and print what it is."""
+    """Load the graph and print its properties."""
     from evener.graph.files import UnknownDirectionError
 
     note = None
-    options = reading(arguments) | {"verify": arguments.check}
+    options = read_options(arguments) | {"verify": arguments.check}
     try:
         loaded = read_graph(arguments.graph, **options)
     except UnknownDirectionError:
@@ -53,15 +53,15 @@ def run(arguments: argparse.Namespace) -> None:
         **({"note": note} if note else {}),
     }
     if loaded.format == "evg" and not arguments.trusted:
-        facts["checked"] = True  # at the latest when it was opened
+        facts["checked"] = True  # opening it checks it unless an earlier opening did
     if arguments.json:
         print_json(facts)
     else:
-        print_fields(_for_people(facts))
+        print_fields(_as_fields(facts))
 
 
 def describe(loaded: Loaded, *, check: bool) -> dict[str, Any]:
-    """What ``evener info --json`` prints about a graph.
+    """The properties that ``evener info --json`` prints.
 
     Examples
     --------
@@ -106,7 +106,7 @@ def _labels(graph: Graph) -> dict[str, Any]:
     return {"kind": labels.kind, "first": first, "last": last}
 
 
-def _for_people(facts: dict[str, Any]) -> dict[str, str]:
+def _as_fields(facts: dict[str, Any]) -> dict[str, str]:
     from evener.device.limits import format_bytes
 
     degrees, weights, labels = facts["degrees"], facts["weights"], facts["labels"]
@@ -122,7 +122,7 @@ def _for_people(facts: dict[str, Any]) -> dict[str, str]:
         "self-loops": f"{facts['self_loops']:,}",
         "memory": format_bytes(facts["nbytes"]),
         "loaded in": f"{facts['seconds']:.2f} s",
-        "checked": "yes, no fault found" if facts["checked"] else "no (--check does)",
+        "checked": "yes, no fault found" if facts["checked"] else "no (use --check)",
     }
     if weights:
         span = "" if weights["min"] is None else f", {weights['min']:n} to {weights['max']:n}"

@@ -1,8 +1,8 @@
-"""Options from signatures: what a function or a program takes becomes options of the command.
+"""Options from signatures: the parameters of a function or a program become command options.
 
-The annotation of a parameter says how to read its text (`evener.algorithms.arguments` has the
-words for vertices), its default whether it may be left out, the docstring what it means. So a new
-algorithm has its options without a line here.
+The annotation of a parameter determines how its text is read (`evener.algorithms.arguments` has the
+annotations for vertices), its default makes it optional, and the docstring describes it. So a new
+algorithm needs no code here.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from evener.errors import GraphError, ProgramError
 from evener.graph.csr import Graph
 from evener.programs.program import Program
 
-_ENGINE = {"graph", "device"}  # parameters of every algorithm that are no option of their own
+_ENGINE = {"graph", "device"}  # parameters of every algorithm that are not options of its own
 
 
 class Option(NamedTuple):
-    """One parameter: its name, the words of its annotation, its default, what it means."""
+    """One parameter: its name, the words of its annotation, its default and its description."""
 
     name: str
     kinds: frozenset[str]
@@ -35,12 +35,12 @@ class Option(NamedTuple):
 
     @property
     def flag(self) -> str:
-        """What is typed: ``--max-iterations``."""
+        """The flag to type, such as ``--max-iterations``."""
         return "--" + self.name.replace("_", "-")
 
     @property
     def example(self) -> str:
-        """A value as it is typed."""
+        """A value to type."""
         return "0=1" if self.kinds & {"VertexValues", "Mapping"} else "0"
 
 
@@ -63,7 +63,7 @@ def options_of_function(function: Callable[..., Any]) -> list[Option]:
 
 
 def options_of_program(program: type[Program]) -> list[Option]:
-    """The options of a program: what its ``start`` takes, and its parameters.
+    """The options of a program: the parameters of its ``start``, and its `Param`s.
 
     Examples
     --------
@@ -73,21 +73,21 @@ def options_of_program(program: type[Program]) -> list[Option]:
     ['--source', '--delta']
     """
     d = program.declaration
-    found = {}
+    options = {}
     for name, p in d.start_parameters.items():
         of_vertices = name in d.vertex_parameters
         kinds = frozenset({"SomeLabels"}) if of_vertices else _kinds(p)
-        text = "a vertex, or several parted by commas" if of_vertices else "a parameter of start"
-        found[name] = Option(name, kinds, p.default, text)
+        text = "a vertex, or several separated by commas" if of_vertices else "a parameter of start"
+        options[name] = Option(name, kinds, p.default, text)
     for name, param in d.params.items():
         dtype = param.dtype
         kinds = frozenset({{"b": "bool", "f": "float"}.get(getattr(dtype, "kind", "f"), "int")})
-        found.setdefault(name, Option(name, kinds, param.default, f"a parameter, {dtype}"))
-    return list(found.values())
+        options.setdefault(name, Option(name, kinds, param.default, f"a parameter, {dtype}"))
+    return list(options.values())
 
 
 def add_options(parser: argparse.ArgumentParser, options: Sequence[Option], owner: str) -> None:
-    """Add the options to the parser of a command that may already have others."""
+    """Add options to the parser of a command."""
     group = parser.add_argument_group(f"options of {owner}") if options else parser
     for option in options:
         settings: dict[str, Any] = {"dest": _destination(option), "required": option.required}
@@ -106,20 +106,20 @@ def add_options(parser: argparse.ArgumentParser, options: Sequence[Option], owne
             ) from None
 
 
-def given_options(
+def call_arguments(
     arguments: argparse.Namespace, options: Sequence[Option], graph: Graph
 ) -> dict[str, Any]:
-    """What was given, ready for the call: texts that name vertices of the graph are looked up."""
-    given = {}
+    """Convert command-line options to arguments of a call, looking up vertices in the graph."""
+    values = {}
     for option in options:
         value = getattr(arguments, _destination(option))
         if value is not None:
-            given[option.name] = _with_graph(option, value, graph)
-    return given
+            values[option.name] = _with_graph(option, value, graph)
+    return values
 
 
 def read_labels(graph: Graph, text: str, flag: str) -> Any:
-    """One label of a graph, or a list where the text has commas (``3,`` is a list of one).
+    """One label of a graph, or a list if the text has commas (``3,`` is a list of one).
 
     Examples
     --------
@@ -136,7 +136,7 @@ def read_labels(graph: Graph, text: str, flag: str) -> Any:
 
 
 def read_label(graph: Graph, text: str, flag: str) -> Any:
-    """One label: a whole number where the labels of the graph are numbers."""
+    """One label: a whole number if the labels of the graph are numbers."""
     if graph._labels.kind == "objects":
         label: Any = text
     else:
@@ -182,7 +182,7 @@ def _show(option: Option) -> str:
 
 
 def _reader(option: Option) -> Callable[[str], Any]:
-    """What argparse calls: numbers are read at once, names of vertices wait for the graph."""
+    """The reader for argparse: it parses numbers; `_with_graph` looks vertices up later."""
 
     def read(text: str) -> Any:
         if option.kinds & {"Label", "SomeLabels", "VertexValues", "Mapping"}:

@@ -1,4 +1,4 @@
-"""How commands print: aligned fields or a table for people, JSON for programs."""
+"""Output of commands: aligned fields or a table for people, JSON for programs."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-_PIPE_WIDTH = 200  # columns of a table that no terminal shows
+_PIPE_WIDTH = 200  # characters in a row of a table that goes to a pipe or file
 
 
 def print_json(value: Any) -> None:
-    """Print JSON that every parser accepts: infinities and NaN as strings.
+    """Print JSON that every parser accepts, with infinities and NaN as strings.
 
     Examples
     --------
@@ -26,7 +26,7 @@ def print_json(value: Any) -> None:
 
 
 def print_fields(fields: dict[str, str]) -> None:
-    """Print a line for each field, values aligned.
+    """Print one line per field, with aligned values.
 
     Examples
     --------
@@ -41,18 +41,18 @@ def print_fields(fields: dict[str, str]) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print rows under headings, folded to the width of the terminal."""
+    """Print rows below headings, wrapped to the width of the terminal."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     table = Table(*columns, box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for row in rows:
-        table.add_row(*map(Text, row))  # as it is: no markup in brackets, no colours on numbers
+        table.add_row(*map(Text, row))  # Text: no markup in brackets, no colours on numbers
     console = Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH)
     with console.capture() as captured:
         console.print(table)
-    # Not printed by rich, which ends the process itself when the reader of a pipe has gone.
+    # Not printed by rich, which ends the process when the reader of a pipe has exited.
     for line in captured.get().splitlines():
         print(line.rstrip())
 

@@ -1,4 +1,4 @@
-"""The parser of the command line: one subcommand for each module, errors in one line."""
+"""The parser of the command line: one subcommand per module, errors in one line."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ example:
 
 
 class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
-    """Keeps the lines of examples, and leaves room for long options."""
+    """Keeps the line breaks of examples, and leaves room for long options."""
 
     def __init__(self, prog: str):
         super().__init__(prog, max_help_position=30)
@@ -29,9 +29,9 @@ class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
 class Parser(argparse.ArgumentParser):
     """An argument parser whose errors are one line and whose help ends in an example.
 
-    ``prepare``, where a command sets it, sees the words first and adds the options that depend on
-    them. Words that it does not know are refused here, not by the parser above it, which knows
-    neither the options nor where their help is; ``is_strict`` is false where they are to be left.
+    A command may set ``prepare``, which sees the words first and adds the options that depend on
+    them. This parser refuses unknown words itself, unless ``is_strict`` is False: the parser above
+    it knows neither these options nor the command for their help.
     """
 
     prepare: Callable[[Sequence[str]], None] | None = None
@@ -41,7 +41,7 @@ class Parser(argparse.ArgumentParser):
         super().__init__(allow_abbrev=False, formatter_class=_HelpFormatter, **options)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse, with the options that these very words bring along."""
+        """Parse, after adding the options that depend on the words."""
         self._words = sys.argv[1:] if args is None else list(args)
         if self.prepare is not None:
             self.prepare(self._words)
@@ -51,7 +51,7 @@ class Parser(argparse.ArgumentParser):
         return known, others
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """Refuse a command or a kind that there is not."""
+        """Refuse an unknown command or kind, and suggest a known one."""
         if action.choices is not None and value not in action.choices:
             known = [str(choice) for choice in action.choices]
             raise argparse.ArgumentError(
@@ -61,7 +61,7 @@ class Parser(argparse.ArgumentParser):
             )
 
     def _unknown_option(self) -> str | None:
-        """The first word that is written as an option, but is none."""
+        """The first word that looks like an option but is not one."""
         for word in self._words:
             name = word.partition("=")[0]
             if word == "--":
@@ -73,8 +73,8 @@ class Parser(argparse.ArgumentParser):
         return None
 
     def error(self, message: str) -> NoReturn:
-        """Leave with exit code 2 and one line that says where help is."""
-        if "required" in message or "unrecognized" in message:  # by a misspelt option, perhaps
+        """Exit with code 2 and one line that names the help."""
+        if "required" in message or "unrecognized" in message:  # maybe because of a misspelt option
             unknown = self._unknown_option()
             if unknown is not None:
                 near = did_you_mean(unknown, self._option_string_actions).replace("'", "")
@@ -98,9 +98,8 @@ def build_parser() -> Parser:
 
     parser = Parser(
         prog="evener",
-        description="Graph analytics on every processor there is: runs algorithms on CPUs, on GPUs "
-        "and on both\ntogether, and makes, reads, checks and converts graphs. evener devices lists "
-        "what is here.",
+        description="Graph analytics on CPUs, GPUs and both together: runs algorithms, and makes, "
+        "reads, checks\nand converts graphs. evener devices lists the devices of this machine.",
         epilog=_EXAMPLE,
     )
     parser.add_argument("--version", action="version", version=f"evener {evener_version()}")
@@ -124,11 +123,11 @@ def add_direction(parser: argparse.ArgumentParser) -> None:
     group = parser.add_mutually_exclusive_group()
     group.add_argument(
         "--directed", dest="directed", action="store_true", default=None,
-        help="take each line of the file as one arc",
+        help="read each line of the file as one arc",
     )  # fmt: skip
     group.add_argument(
         "--undirected", dest="directed", action="store_false", default=None,
-        help="take each line of the file as an edge in both directions",
+        help="read each line of the file as an edge in both directions",
     )  # fmt: skip
 
 
@@ -138,5 +137,5 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 
 def add_force(parser: argparse.ArgumentParser) -> None:
-    """Add ``--force``, without which ``-o`` replaces no file."""
-    parser.add_argument("--force", action="store_true", help="let -o replace a file that exists")
+    """Add ``--force``, which allows ``-o`` to replace a file."""
+    parser.add_argument("--force", action="store_true", help="let -o replace an existing file")

@@ -1,11 +1,11 @@
-"""``evener plan``: what each placement of a graph on devices would cost."""
+"""``evener plan``: the predicted cost of each placement of a graph on devices."""
 
 from __future__ import annotations
 
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from evener.cli.graphs import GRAPH_HELP, add_reading, read_decided, reading
+from evener.cli.graphs import GRAPH_HELP, add_read_options, read_options, read_with_direction
 from evener.cli.output import print_json, print_table
 from evener.cli.parser import add_json, new_command
 from evener.cli.targets import TARGET_HELP, Target, find_target
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from evener.engine.planning.calibrate import Workload
     from evener.engine.planning.planner import Placement
 
-# Algorithms that without these would take long: the plan says so.
+# Arguments for algorithms that would otherwise take long; the plan mentions them.
 _PARAMETERS: dict[str, dict[str, Any]] = {"betweenness": {"sources": 1}}
 
 
@@ -34,22 +34,26 @@ def add_command(commands: Any) -> None:
         required=True,
         help="a set such as cpu+cpu, or auto (EVENER_DEVICE if it is set)",
     )
-    parser.add_argument("--program", metavar="P", default="bfs", help=f"{TARGET_HELP}; bfs if none")
     parser.add_argument(
-        "--partition", metavar="P", help="only these partitioners, with commas (default: all)"
+        "--program", metavar="P", default="bfs", help=f"{TARGET_HELP} (default: bfs)"
     )
     parser.add_argument(
-        "--memory-limit", metavar="L", help="for all devices: 4GiB; by name: cpu=4GiB,cuda=2GiB"
+        "--partition", metavar="P", help="only these partitioners, comma-separated (default: all)"
+    )
+    parser.add_argument(
+        "--memory-limit",
+        metavar="L",
+        help="limit for all devices, such as 4GiB, or by name: cpu=4GiB,cuda=2GiB",
     )
     parser.add_argument(
         "--measure", action="store_true", help="measure the rates of this machine again"
     )
-    add_reading(parser)
+    add_read_options(parser)
     add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Calibrate where that is needed, and print a row for each placement."""
+    """Calibrate if needed, and print a row for each placement."""
     from evener import progress
     from evener.device.cuda import why_not
     from evener.engine.devices import choose_devices, device_from_environment, parse_devices
@@ -73,10 +77,13 @@ def run(arguments: argparse.Namespace) -> None:
         )
     for name in partitioners or ():
         if ":" in name:
-            raise EvenerError(f"partitioner {name!r}: a plan finds shares itself; name it alone.")
+            raise EvenerError(
+                f"partitioner {name!r} has options, but a plan chooses the shares itself; give "
+                "only its name."
+            )
         parse_partitioner(name)
     target = find_target(arguments.program)
-    loaded = read_decided(arguments.graph, **reading(arguments))
+    loaded = read_with_direction(arguments.graph, **read_options(arguments))
     with progress.task("planning"):
         found = plan(
             loaded.graph, devices, workload_of(target, loaded.graph), partitioners=partitioners,
@@ -86,7 +93,7 @@ def run(arguments: argparse.Namespace) -> None:
     notes = [f"{target.name} with {n}={v}." for n, v in _PARAMETERS.get(target.name, {}).items()]
     try:
         choose_devices(given)
-    except DeviceError as error:  # a plan for what this version cannot run yet
+    except DeviceError as error:  # plans are allowed for devices that are not available
         notes.append(str(error))
     if arguments.json:
         rows = [as_dict(one) | {"chosen": one is best} for one in found]
@@ -104,7 +111,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def workload_of(target: Target, graph: Graph) -> Workload:
-    """An algorithm or program as what the planner runs to calibrate.
+    """The workload that the planner runs to calibrate for an algorithm or program.
 
     Examples
     --------
@@ -120,7 +127,9 @@ def workload_of(target: Target, graph: Graph) -> Workload:
     for option in target.options:
         known = option.kinds & {"VertexValues", "Mapping", "Label", "SomeLabels"}
         if option.required and not known:
-            raise EvenerError(f"{option.flag} has no default, so there is nothing to plan with.")
+            raise EvenerError(
+                f"{target.name} needs {option.flag}, which has no default; plan another program."
+            )
 
     def call(graph: Graph, source: int, **where: Any) -> Any:
         given = {

@@ -1,4 +1,4 @@
-"""What commands do with a result: check and write files, count what was traversed."""
+"""Output files of commands, and the count of traversed edges."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 def check_file(text: str, flag: str, *, force: bool = False) -> Path:
-    """The file that an option names, which is refused if it cannot be written, before any work.
+    """Check before any work that the file named by an option can be written, and return its path.
 
-    One that exists is refused too, unless ``force`` says that it may be replaced.
+    An existing file is refused unless ``force`` allows replacing it.
 
     Examples
     --------
@@ -39,13 +39,13 @@ def check_file(text: str, flag: str, *, force: bool = False) -> Path:
     if not os.access(path.parent, os.W_OK | os.X_OK):
         raise GraphError(f"{text} cannot be written: the folder {path.parent} is read-only.")
     if path.exists() and not force:
-        raise GraphError(f"{text} exists; name another file, or give --force to replace it.")
+        raise GraphError(f"{text} exists; name another file, or use --force to replace it.")
     check_target(path)
     return path
 
 
 def check_table(text: str, what: str, flag: str, *, force: bool = False) -> Path:
-    """As `check_file`, of a table of ``what``, whose suffix says the format.
+    """Like `check_file`, for a table of ``what`` whose suffix names the format.
 
     Examples
     --------
@@ -57,12 +57,14 @@ def check_table(text: str, what: str, flag: str, *, force: bool = False) -> Path
     if text == STANDARD and flag == "-o":
         return Path(text)
     if text and suffix_of(Path(text).expanduser()) not in TABLES:
-        raise GraphError(f"{text}: {what} are written as {', '.join(TABLES)}; give one of these.")
+        raise GraphError(
+            f"{text}: {what} are written as {', '.join(TABLES)}; use one of these suffixes."
+        )
     return check_file(text, flag, force=force)
 
 
 def write_trace(result: Result, text: str) -> None:
-    """Write a trace: ``.json`` for Chrome and Perfetto, any other suffix as a table."""
+    """Write a trace: ``.json`` for Chrome and Perfetto, or a table for any other suffix."""
     path = Path(text).expanduser()
     if suffix_of(path) == ".json":
         result.trace.to_chrome(path)
@@ -71,11 +73,11 @@ def write_trace(result: Result, text: str) -> None:
 
 
 def edges_traversed(result: Result, *, from_source: bool) -> int:
-    """The edges that traversed edges per second (TEPS) count.
+    """The number of edges for traversed edges per second (TEPS).
 
-    From a source, the arcs of all vertices reached, as in Graph 500: a search that skips edges is
-    faster for it, not slower. Else all arcs of the graph, or those visited where there are more,
-    as when PageRank goes over them in each iteration.
+    For a search, the arcs of all reached vertices, as in Graph 500, so that a search which skips
+    edges is rated faster. Otherwise the arcs of the graph, or the arcs visited if there were more,
+    as in the iterations of PageRank.
 
     Examples
     --------

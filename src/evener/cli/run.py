@@ -1,4 +1,4 @@
-"""``evener run``: run an algorithm, or a program of the user's own, on a graph."""
+"""``evener run``: run an algorithm or a user's program on a graph."""
 
 from __future__ import annotations
 
@@ -9,8 +9,14 @@ from collections.abc import Iterable, Sequence
 from contextlib import redirect_stdout
 from typing import TYPE_CHECKING, Any
 
-from evener.cli.graphs import GRAPH_HELP, Loaded, add_reading, read_decided, reading
-from evener.cli.options import add_options, given_options
+from evener.cli.graphs import (
+    GRAPH_HELP,
+    Loaded,
+    add_read_options,
+    read_options,
+    read_with_direction,
+)
+from evener.cli.options import add_options, call_arguments
 from evener.cli.output import print_fields, print_json, print_table
 from evener.cli.parser import Parser, add_force, add_json, new_command
 from evener.cli.results import check_table, edges_traversed, write_trace
@@ -25,7 +31,7 @@ if TYPE_CHECKING:
     from evener.engine.results.result import Result
     from evener.engine.results.trace import Trace
 
-# Options of `evener.run`, handed on where they are given: what it refuses is refused there.
+# Options of `evener.run`, which checks them.
 _ENGINE = {
     "device": (
         "D",
@@ -36,22 +42,22 @@ _ENGINE = {
         "how a set divides the vertices: auto (default), random, static, contiguous, metis, "
         "biased, high, low",
     ),
-    "memory_limit": ("L", "the most a run may take: 4GiB, or by device: cpu=4GiB,cuda:0=2GiB"),
-    "exchange": ("X", "what parts tell each other: refined (default), maximal_subset, all"),
+    "memory_limit": ("L", "the memory a run may take: 4GiB, or by device: cpu=4GiB,cuda:0=2GiB"),
+    "exchange": ("X", "what parts exchange: refined (default), maximal_subset, all"),
     "direction": ("WAY", "push along out-edges, pull along in-edges, or auto (default)"),
     "schedule": (
         "S",
-        "how a GPU deals edges out to threads: auto (default), dynamic, thread_mapped, "
+        "how a GPU assigns edges to threads: auto (default), dynamic, thread_mapped, "
         "virtual_warp, virtual_warp:W (W = 2, 4, 8, 16 or 32), warp_segmentation, merge_path",
     ),
 }
 
 _SWITCHES = {
-    "check": "have functors check indices, divisions, overflow and NaN: slower, for debugging",
-    "deterministic": "the same answer to the last bit in every run, with one thread if need be",
+    "check": "check indices, divisions, overflow and NaN in functors: slower, for debugging",
+    "deterministic": "give the same bits in every run, with one thread if necessary",
 }
 
-_ENDS = 5  # of a long path that is shown at either side
+_ENDS = 5  # vertices shown at each end of a long path
 _OF_SETS = ("device", "partition", "exchange", "memory_limit")
 
 
@@ -64,26 +70,26 @@ def add_command(commands: Any) -> None:
         "  evener run examples/widest_path.py:Widest grid:rows=9,weights=1-9 --source 0\n\n"
         "evener run ALGORITHM --help lists the options of an algorithm.",
     )  # fmt: skip
-    named = parser.add_argument("algorithm", metavar="ALGORITHM", help=TARGET_HELP)
+    algorithm = parser.add_argument("algorithm", metavar="ALGORITHM", help=TARGET_HELP)
     parser.add_argument("graph", metavar="GRAPH", help=GRAPH_HELP)
     _add_common(parser)
-    parser.prepare = lambda words: _add_own(parser, named, words)
+    parser.prepare = lambda words: _add_target_options(parser, algorithm, words)
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Load, run, write what was asked for and report."""
+    """Load, run, write the requested files and report."""
     from evener.engine.devices import choose_devices
 
     target = arguments.target
     choose_devices("auto" if arguments.device is None else arguments.device)
-    _check_files(arguments)  # now, not after a long load
-    loaded = read_decided(arguments.graph, **reading(arguments))
-    parameters = given_options(arguments, target.options, loaded.graph)
+    _check_files(arguments)  # before a long load
+    loaded = read_with_direction(arguments.graph, **read_options(arguments))
+    parameters = call_arguments(arguments, target.options, loaded.graph)
     engine = {name: getattr(arguments, name) for name in (*_ENGINE, *_SWITCHES)}
-    given = {name: value for name, value in engine.items() if value is not None}
-    result = target.call(loaded.graph, **parameters, **given)
-    if arguments.trace is not None:  # before anything is written: it may take another run
-        result.trace = _with_one_device(result, target, loaded, {**parameters, **given})
+    options = {name: value for name, value in engine.items() if value is not None}
+    result = target.call(loaded.graph, **parameters, **options)
+    if arguments.trace is not None:  # before anything is written, since it may take another run
+        result.trace = _compared_trace(result, target, loaded, {**parameters, **options})
     outputs = arguments.output or []
     if outputs:
         table = result.to_polars()
@@ -103,16 +109,16 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.json:
         print_json({**facts, "top": _rows(top)})
         return
-    # Where the table went to standard output, what is said about it does not.
+    # If the table goes to standard output, the report goes to standard error.
     with redirect_stdout(sys.stderr if STANDARD in outputs else sys.stdout):
-        print_fields(_for_people(facts, result._extra))
+        print_fields(_as_fields(facts, result._extra))
         if len(top):
             print()
             print_table(top.columns, [[show(value) for value in row] for row in top.iter_rows()])
 
 
 def _check_files(arguments: argparse.Namespace) -> None:
-    """Refuse files that cannot be written, or that are one and the same."""
+    """Refuse output files that cannot be written, or that are the same file."""
     outputs, named = arguments.output or [], set()
     if STANDARD in outputs and arguments.json:
         raise EvenerError("--json and -o - would both write to standard output; leave one out.")
@@ -133,7 +139,7 @@ def _check_files(arguments: argparse.Namespace) -> None:
 def describe_run(
     loaded: Loaded, result: Result, path: str, *, from_source: bool = False
 ) -> dict[str, Any]:
-    """What ``evener run --json`` says about a run; ``from_source`` as in `edges_traversed`.
+    """The facts about a run for ``evener run --json``; ``from_source`` as in `edges_traversed`.
 
     Examples
     --------
@@ -173,7 +179,7 @@ def describe_run(
 
 
 def show_path(path: Sequence[Any] | None, length: float | None = None) -> str:
-    """A path in one line, with its length where that is not its hops; of a long one the ends.
+    """A path on one line, with its length unless that equals its hops; a long path is abridged.
 
     Examples
     --------
@@ -211,29 +217,29 @@ def show_rate(edges_per_second: float | None) -> str:
 
 
 def _path(result: Result, parameters: dict[str, Any]) -> dict[str, Any]:
-    """The path to the target, where one was given and the run kept parents; None if none leads."""
+    """The path to the target, if the run had one and kept parents; None if it was not reached."""
     target = parameters.get("target")
     if target is None or "parent" not in result._fields or not result._is_search:
         return {}
     v = result.graph.index_of(target)
-    if not isinstance(v, int):  # a program of the user's own may have several
+    if not isinstance(v, int):  # a user's program may take several targets
         return {}
     if not result.reached[v]:
         return {"path": None, "path_length": None}
     return {"path": _for_json(result.path_to(target)), "path_length": _for_json(result[target])}
 
 
-def _with_one_device(
-    result: Result, target: Target, loaded: Loaded, given: dict[str, Any]
+def _compared_trace(
+    result: Result, target: Target, loaded: Loaded, arguments: dict[str, Any]
 ) -> Trace:
-    """The trace of a device set with redundant work, which takes a run on one device to know."""
+    """The trace; for a device set with its redundant work, which takes a run on one device."""
     devices = str(result.stats["device"]).split("+")
     if len(devices) == 1:
         return result.trace
-    options = {name: value for name, value in given.items() if name not in _OF_SETS}
+    options = {name: value for name, value in arguments.items() if name not in _OF_SETS}
     options["device"] = devices[0].partition(":")[0]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the run itself has said so
+        warnings.simplefilter("ignore")  # the first run has shown them
         return result.trace.beside(target.call(loaded.graph, **options).trace)
 
 
@@ -244,30 +250,30 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(f"--{name}", action="store_true", default=None, help=text)
     parser.add_argument(
         "-o", "--output", metavar="OUT", action="append",
-        help="write a row for each vertex: .csv, .tsv, .parquet, .json or .jsonl; - prints CSV; "
-        "may be given several times",
+        help="write one row per vertex: .csv, .tsv, .parquet, .json or .jsonl; - prints CSV; "
+        "may be repeated",
     )  # fmt: skip
     parser.add_argument(
         "--trace", metavar="T",
-        help="write what each superstep did: .json for Chrome and Perfetto, .csv as a table; "
-        "a set is compared with one of its devices, which runs too",
+        help="write a trace of all supersteps: .json for Chrome and Perfetto, .csv as a table; for "
+        "a set, this also runs one of its devices, for comparison",
     )  # fmt: skip
     add_force(parser)
     parser.add_argument(
         "--top", metavar="K", type=_count, default=5,
-        help="how many of the top vertices to show (default: 5)",
+        help="number of top vertices to show (default: 5)",
     )  # fmt: skip
-    add_reading(parser)
+    add_read_options(parser)
     add_json(parser)
 
 
-def _add_own(parser: Parser, named: argparse.Action, words: Sequence[str]) -> None:
-    """Add the options of the algorithm that the words name, and let the help be about it."""
-    ahead = Parser(prog=parser.prog, add_help=False)
-    ahead.is_strict = False
-    ahead.add_argument("algorithm", nargs="?")
-    _add_common(ahead)
-    name = ahead.parse_known_args(list(words))[0].algorithm
+def _add_target_options(parser: Parser, algorithm: argparse.Action, words: Sequence[str]) -> None:
+    """Add the options of the algorithm that the words name, and make the help describe it."""
+    first_pass = Parser(prog=parser.prog, add_help=False)
+    first_pass.is_strict = False
+    first_pass.add_argument("algorithm", nargs="?")
+    _add_common(first_pass)
+    name = first_pass.parse_known_args(list(words))[0].algorithm
     if name is None:
         return
     target = find_target(name)
@@ -276,7 +282,7 @@ def _add_own(parser: Parser, named: argparse.Action, words: Sequence[str]) -> No
     needs = "".join(f" {o.flag} {o.example}" for o in target.options if o.required)
     parser.epilog = f"example:\n  {parser.prog} rmat:scale=10,weights=1-255{needs}"
     parser.usage = f"{parser.prog} GRAPH{needs} [options]".replace("%", "%%")
-    named.help = argparse.SUPPRESS
+    algorithm.help = argparse.SUPPRESS
     parser.set_defaults(target=target)
     add_options(parser, target.options, target.name)
 
@@ -287,12 +293,12 @@ def _count(text: str) -> int:
     return int(text)
 
 
-def _for_people(facts: dict[str, Any], extra: Iterable[str]) -> dict[str, str]:
+def _as_fields(facts: dict[str, Any], extra: Iterable[str]) -> dict[str, str]:
     graph, seconds = facts["graph"], facts["seconds"]
     kind = "directed" if graph["directed"] else "undirected"
     parameters = ", ".join(f"{name}={value}" for name, value in facts["parameters"].items())
     threads = facts["threads"]
-    if isinstance(threads, list):  # of a set
+    if isinstance(threads, list):  # of a device set
         threads = " + ".join(map(str, threads))
     fields = {
         "algorithm": facts["algorithm"] + (f" ({parameters})" if parameters else ""),
@@ -304,13 +310,13 @@ def _for_people(facts: dict[str, Any], extra: Iterable[str]) -> dict[str, str]:
         "edges": "-" if facts["edges"] is None else f"{facts['edges']:,} visited",
     }
     if facts["edges_per_second"] is not None:
-        fields["edges"] += f", {show_rate(facts['edges_per_second'])} million a second"
+        fields["edges"] += f", {show_rate(facts['edges_per_second'])} million per second"
     if facts["teps"] is not None:
         fields["TEPS"] = f"{show_rate(facts['teps'])} million"
     if facts["reached"] is not None:
         fields["reached"] = f"{facts['reached']:,} of {graph['num_vertices']:,} vertices"
         if facts.get("path") is not None:
-            fields["reached"] += ", before it stopped at the target"
+            fields["reached"] += " before it stopped at the target"
     if "path" in facts:
         fields["path"] = show_path(facts["path"], facts["path_length"])
     if "converged" in facts:
@@ -328,7 +334,7 @@ def _rows(frame: polars.DataFrame) -> list[dict[str, Any]]:
 
 
 def _for_json(value: Any) -> Any:
-    """A value as JSON has it; labels of other types as text."""
+    """Convert a value for JSON; labels of other types become text."""
     if isinstance(value, dict):
         return {str(name): _for_json(item) for name, item in value.items()}
     if isinstance(value, list | tuple):

@@ -1,11 +1,11 @@
-"""``evener show``: what a program becomes on a device; nothing runs."""
+"""``evener show``: the plan or kernel of a program on a device, without running it."""
 
 from __future__ import annotations
 
 import argparse
 from typing import Any
 
-from evener.cli.graphs import GRAPH_HELP, add_reading, read_decided, reading
+from evener.cli.graphs import GRAPH_HELP, add_read_options, read_options, read_with_direction
 from evener.cli.parser import new_command
 from evener.cli.targets import TARGET_HELP, programs_of
 from evener.graph.generate import rmat
@@ -22,12 +22,12 @@ def add_command(commands: Any) -> None:
     parser.add_argument("program", metavar="PROGRAM", help=TARGET_HELP)
     parser.add_argument(
         "graph", metavar="GRAPH", nargs="?",
-        help=f"what is directed and weighted decides about the kernel; {GRAPH_HELP} "
-        "(default: a small weighted one)",
+        help=f"{GRAPH_HELP} (default: a small weighted graph); direction and weights affect the "
+        "kernel",
     )  # fmt: skip
     parser.add_argument(
         "--device", metavar="D", default="cpu",
-        help="cpu (default), cpu:1, cuda, or a set: cpu+cpu, cpu+cuda; it need not be here",
+        help="cpu (default), cpu:1, cuda, or a set: cpu+cpu, cpu+cuda; present or not",
     )  # fmt: skip
     parser.add_argument(
         "--direction", metavar="WAY", default="auto", help="push, pull, or auto (default)"
@@ -36,20 +36,20 @@ def add_command(commands: Any) -> None:
     what.add_argument(
         "--plan", action="store_true", help="the loop, its stages and exchanges as a tree (default)"
     )
-    what.add_argument("--text", action="store_true", help="the kernel, which is Python")
-    what.add_argument("--ptx", action="store_true", help="what a GPU's driver gets")
-    add_reading(parser)
+    what.add_argument("--text", action="store_true", help="the Python text of the kernel")
+    what.add_argument("--ptx", action="store_true", help="the PTX code for a GPU")
+    add_read_options(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Lower the program and print what was asked for."""
+    """Lower the program and print the requested form."""
     from evener.engine.lower import lower
 
     program, *others = programs_of(arguments.program)
     if arguments.graph is None:
         graph = rmat(8, 8, seed=1, weights=(1, 9))
     else:
-        graph = read_decided(arguments.graph, **reading(arguments)).graph
+        graph = read_with_direction(arguments.graph, **read_options(arguments)).graph
     lowered = lower(program, graph, device=arguments.device, direction=arguments.direction)
     if arguments.ptx:
         print(lowered.ptx)

@@ -1,8 +1,8 @@
-"""Ctrl-C, a request to end and a closed terminal: all unwind the command, so nothing stays behind.
+"""Ctrl-C, SIGTERM and a closed terminal all unwind the command, so that nothing is left behind.
 
-A signal becomes an exception, as Python's own handler of Ctrl-C does it. One that arrives while the
-compiler calls back into Python is lost there: Python can only report it as "ignored". It is sent
-again a moment later, until it gets through.
+A signal becomes an exception, as with Python's own handler of Ctrl-C. If it arrives while the
+compiler calls back into Python, the exception is lost: Python can only report it as "ignored". Then
+the signal is sent again a moment later, until it gets through.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
-from evener.starting import leave
+from evener.startup_signals import exit_on_interrupt
 
 _AGAIN_SECONDS = 0.02
 
@@ -32,7 +32,7 @@ class Stopped(KeyboardInterrupt):
 def stopping_on_signals() -> Iterator[None]:
     """Raise `Stopped` in the main thread on Ctrl-C, SIGTERM and SIGHUP.
 
-    Signals that somebody else handles or ignores (``nohup``) stay as they are.
+    Signals that have another handler, or are ignored (``nohup``), stay as they are.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -42,27 +42,27 @@ def stopping_on_signals() -> Iterator[None]:
     try:
         for name in ("SIGINT", "SIGTERM", "SIGHUP"):
             number = getattr(signal, name, None)
-            defaults = (signal.SIG_DFL, signal.default_int_handler, leave)
+            defaults = (signal.SIG_DFL, signal.default_int_handler, exit_on_interrupt)
             if number is not None and signal.getsignal(number) in defaults:
                 before[number] = signal.signal(number, _stop)
-        sys.unraisablehook = _sending_again(hook)
+        sys.unraisablehook = _resend_lost(hook)
         yield
     except Stopped:
-        hook = _without_half_made(hook)  # those go with the exception, after this
+        hook = _hide_interrupted(hook)  # those objects are destroyed with the exception, later
         raise
     finally:
         sys.unraisablehook = hook
         for number, handler in before.items():
-            # The command has said all that it has to say, and Ctrl-C changes nothing any more.
-            signal.signal(number, signal.SIG_IGN if handler is leave else handler)
+            # The command has finished its output; Ctrl-C must not disturb its exit.
+            signal.signal(number, signal.SIG_IGN if handler is exit_on_interrupt else handler)
 
 
 def _stop(number: int, _: FrameType | None) -> None:
     raise Stopped(number)
 
 
-def _sending_again(hook: Any) -> Any:
-    """A hook for exceptions that Python cannot raise: a lost `Stopped` becomes a new signal."""
+def _resend_lost(hook: Any) -> Any:
+    """A hook for exceptions that Python cannot raise: send the signal of a lost `Stopped` again."""
 
     def unraisable(report: Any) -> None:
         if isinstance(report.exc_value, Stopped):
@@ -72,13 +72,13 @@ def _sending_again(hook: Any) -> Any:
             timer.daemon = True
             timer.start()
         else:
-            _without_half_made(hook)(report)
+            _hide_interrupted(hook)(report)
 
     return unraisable
 
 
-def _without_half_made(hook: Any) -> Any:
-    """A hook that leaves out objects of the compiler that a signal cut short: they complain."""
+def _hide_interrupted(hook: Any) -> Any:
+    """A hook that hides the complaints of compiler objects that a signal interrupted."""
 
     def unraisable(report: Any) -> None:
         if not str(getattr(report.object, "__module__", "")).startswith("llvmlite."):

@@ -1,4 +1,4 @@
-"""What commands mean by ALGORITHM: one of Evener's by name, or a program of the user's own."""
+"""The argument ALGORITHM of commands: the name of an algorithm, or a user's program."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TARGET_HELP = (
 
 
 class Target(NamedTuple):
-    """What to run: its name, a sentence about it, its options, and the call on a graph."""
+    """What to run: its name, its summary, its options, and the call on a graph."""
 
     name: str
     summary: str
@@ -35,12 +35,12 @@ class Target(NamedTuple):
 
     @property
     def from_source(self) -> bool:
-        """Whether it starts from vertices that must be given, and so may not reach all."""
+        """Whether it starts at required source vertices, and so may not reach all vertices."""
         return any(option.required and "SomeLabels" in option.kinds for option in self.options)
 
 
 def find_target(text: str) -> Target:
-    """The algorithm or program that a name stands for.
+    """Find an algorithm or program by name.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def find_target(text: str) -> Target:
 
 
 def programs_of(text: str) -> list[type[Program]]:
-    """The programs that a name stands for: those of an algorithm, the usual one first.
+    """Find programs by name: those of an algorithm, with the usual one first.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def _find_algorithm(text: str) -> Callable[..., Any]:
         known = [*algorithms.__all__, *SHORT_NAMES]
         raise EvenerError(
             f"there is no algorithm {text!r}{did_you_mean(name, known)}; there are "
-            f"{', '.join(algorithms.__all__)}, and programs of your own as module:Class or "
+            f"{', '.join(algorithms.__all__)}, and your own programs as module:Class or "
             "file.py:Class."
         )
     return getattr(algorithms, name)
@@ -110,7 +110,7 @@ def _target_of(program: type[Program]) -> Target:
 
 
 def _is_program(value: Any) -> TypeGuard[type[Program]]:
-    """Whether a value is a program, not only a base of programs."""
+    """Whether a value is a program, not just a base class of programs."""
     return isinstance(value, type) and issubclass(value, Program) and hasattr(value, "declaration")
 
 
@@ -119,7 +119,7 @@ def _programs_in(module: ModuleType) -> list[str]:
 
 
 def _load_module(place: str) -> ModuleType:
-    """Import a file or a module; modules beside the file or in the current folder are found."""
+    """Import a file or a module; imports may use the file's folder or the current one."""
     path = Path(place).expanduser()
     is_file = place.endswith(".py") or os.sep in place
     if is_file and not path.is_file():
@@ -131,7 +131,7 @@ def _load_module(place: str) -> ModuleType:
         return _import_file(path) if is_file else importlib.import_module(place)
     except EvenerError:
         raise
-    except Exception as error:  # whatever a file of the user's does when it is imported
+    except Exception as error:  # a user's file may raise anything when it is imported
         what = " ".join(str(error).split())
         raise ProgramError(f"{place} cannot be imported: {type(error).__name__}: {what}.") from None
 
@@ -142,7 +142,7 @@ def _import_file(path: Path) -> ModuleType:
         raise ProgramError(f"{path} is not a Python file.")
     module = importlib.util.module_from_spec(spec)
     before = sys.modules.get(path.stem)
-    sys.modules[path.stem] = module  # as an import would: dataclasses and pickle look there
+    sys.modules[path.stem] = module  # as import does: dataclasses and pickle look there
     try:
         spec.loader.exec_module(module)
     finally:

@@ -1,7 +1,8 @@
-"""``evener warm``: compile into the cache on disk, so that first calls are fast.
+"""``evener warm``: fill the cache of compiled code, so that first calls are fast.
 
-Every algorithm runs on a small graph of each kind, as it is and with each of its options in turn,
-since some have programs of their own; and a small graph is written and read in every format.
+Every algorithm runs on a small graph of each kind, without options and with each of its options in
+turn, since some options select other programs; and a small graph is written and read in every
+format.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ from evener.graph.files import FORMATS, load
 # Kernels differ by what a graph stores; vertices and arcs are counted in 32 bits up to 2**31.
 _WEIGHTS = (None, np.int32, np.float32, np.float64)
 _ROWS = ("a b\n", "1 2\n", "1 2 3\n", "5 77777777777\n")
-_GRAPHS = "graph-"  # what is known of graphs is kept there too
-_KEPT = ("*.bin", "kernel-*.cubin")  # compiled for the CPU, and for a GPU
+_GRAPHS = "graph-"  # records of checked graphs, which are in the same folder
+_COMPILED = ("*.bin", "kernel-*.cubin")  # compiled for the CPU, and for a GPU
 
 
 class Warmed(NamedTuple):
-    """One algorithm on one device: how many of its calls had to be compiled for."""
+    """One algorithm on one device: how many of its calls needed compiling."""
 
     algorithm: str
     device: str
@@ -71,7 +72,7 @@ def run(arguments: argparse.Namespace) -> None:
         for device in devices:
             for target in targets:
                 progress.report(len(rows), loads + len(devices) * len(targets))
-                progress.tell(f"{target.name} for {device}")
+                progress.set_note(f"{target.name} for {device}")
                 rows.append(_warm(target, device, graphs, folder))
     if arguments.json:
         print_json({"cache": str(folder), "warmed": [row._asdict() for row in rows]})
@@ -83,8 +84,8 @@ def run(arguments: argparse.Namespace) -> None:
     print(f"{len(graphs)} kinds of graph; compiled code is in {folder}")
 
 
-def compiling_devices(asked: str | None) -> list[str]:
-    """The devices that have something to compile: the one asked for, or all there are.
+def compiling_devices(requested: str | None) -> list[str]:
+    """The devices to compile for: the requested one, or all that are available.
 
     Examples
     --------
@@ -95,23 +96,26 @@ def compiling_devices(asked: str | None) -> list[str]:
     from evener.device.probe import list_devices
     from evener.engine.devices import choose_devices
 
-    if asked is not None:
-        if all(device.kind == "python" for device in choose_devices(asked)[0]):
-            raise DeviceError(f"device {asked!r} interprets programs: there is nothing to compile.")
-        return [asked]
-    found = []
+    if requested is not None:
+        if all(device.kind == "python" for device in choose_devices(requested)[0]):
+            raise DeviceError(
+                f"device {requested!r} interprets programs, so there is nothing to compile; name "
+                "another device."
+            )
+        return [requested]
+    names = []
     for device in list_devices():
         try:
             choose_devices(device.name)
-        except DeviceError:  # it is there, but this version does not use it
+        except DeviceError:  # present, but this version does not support it
             continue
         if device.available and device.kind != "python":
-            found.append(device.name)
-    return found
+            names.append(device.name)
+    return names
 
 
 def example_graphs() -> list[Graph]:
-    """A small graph of each kind: directed and not, without weights and with each dtype of them.
+    """A small graph of each kind: directed and undirected, unweighted and with each weight dtype.
 
     Examples
     --------
@@ -125,7 +129,7 @@ def example_graphs() -> list[Graph]:
         weight = None if dtype is None else np.ones(7, dtype)
         for directed in (False, True):
             graph = Graph.from_edges(src, dst, weight, directed=directed)
-            graph.transpose()  # so that what is compiled from here on belongs to programs
+            graph.transpose()  # so that code compiled from here on belongs to programs
             graphs.append(graph)
     return graphs
 
@@ -135,20 +139,20 @@ def _warm(target: Target, device: str, graphs: list[Graph], folder: Path) -> War
     seconds = 0.0
     for graph in graphs:
         for arguments in variants(target.options, graph):
-            before = _kept(folder)
+            before = _compiled_files(folder)
             try:
                 with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")  # of answers that have not converged
+                    warnings.simplefilter("ignore")  # about results that have not converged
                     result = target.call(graph, device=device, **arguments)
             except GraphError:
-                if graph.weights is None:  # it needs weights
+                if graph.weights is None:  # the algorithm needs weights
                     continue
                 raise
             seconds += result.stats.get("compile_seconds", 0.0)
             began = time.perf_counter()
-            result.to_numpy()  # what is found when first asked for, as parents are, has programs
+            result.to_numpy()  # fields computed on first access, such as parents, have programs
             seconds += time.perf_counter() - began
-            if _kept(folder) - before:
+            if _compiled_files(folder) - before:
                 compiled += 1
             else:
                 found += 1
@@ -156,7 +160,7 @@ def _warm(target: Target, device: str, graphs: list[Graph], folder: Path) -> War
 
 
 def variants(options: list[Option], graph: Graph) -> list[dict[str, Any]]:
-    """Arguments to call an algorithm with: what it needs, and with each of its options in turn.
+    """Arguments for calls of an algorithm: the required ones, then each option in turn.
 
     Examples
     --------
@@ -167,57 +171,58 @@ def variants(options: list[Option], graph: Graph) -> list[dict[str, Any]]:
     >>> variants(options_of_function(bfs), generate.path(3))
     [{'source': 0}, {'source': 0, 'target': 0}, {'source': 0, 'cutoff': 1}]
     """
-    needed = {o.name: _example(o, graph) for o in options if o.required}
+    required = {o.name: _example(o, graph) for o in options if o.required}
     others = {o.name: _other_value(o, graph) for o in options if not o.required}
-    return [needed, *(needed | {name: x} for name, x in others.items() if x is not None)]
+    return [required, *(required | {name: x} for name, x in others.items() if x is not None)]
 
 
 def _other_value(option: Option, graph: Graph) -> Any:
-    """A value that may choose another program than the default does; None if there is none."""
+    """A value that may select another program than the default; None if no value does."""
     if option.kinds & {"VertexValues", "Mapping", "Label"}:
         return _example(option, graph)
     if isinstance(option.default, bool):
         return not option.default
     if option.name == "dtype":
         return np.float32
-    return 1 if option.default is None else None  # other numbers choose nothing
+    return 1 if option.default is None else None  # other numbers select the same program
 
 
 def _warm_loading(graphs: list[Graph], folder: Path) -> Warmed:
-    """Write each graph in each format that can hold it, read it, and look at what was read."""
+    """Write each graph in each format that can hold it, read it, and use its methods."""
     compiled = found = 0
     began = time.perf_counter()
     with tempfile.TemporaryDirectory() as place, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of what a format cannot say
-        for line in _ROWS:  # as others write files, without a note of what they hold
+        warnings.simplefilter("ignore")  # about what a format cannot express
+        for line in _ROWS:  # files without Evener's note, as other programs write them
             path = Path(place) / "rows.el"
             path.write_text(line * 150)
-            _look_at(load(path, header=False))
-        every = itertools.product((*graphs, *_labelled()), FORMATS.items())
+            _use_methods(load(path, header=False))
+        every = itertools.product((*graphs, *_labelled_graphs()), FORMATS.items())
         for graph, (format, suffixes) in every:
-            before, path = _kept(folder), Path(place) / f"graph{suffixes[0]}"
-            with contextlib.suppress(EvenerError):  # of formats, or extras, without such a graph
+            before, path = _compiled_files(folder), Path(place) / f"graph{suffixes[0]}"
+            # Some formats cannot hold the graph, and some need an extra that is not installed.
+            with contextlib.suppress(EvenerError):
                 graph.save(path)
-                _look_at(load(path, verify=True) if format == "evg" else load(path))
-                if _kept(folder) - before:
+                _use_methods(load(path, verify=True) if format == "evg" else load(path))
+                if _compiled_files(folder) - before:
                     compiled += 1
                 else:
                     found += 1
     return Warmed("loading", "cpu", compiled, found, time.perf_counter() - began)
 
 
-def _labelled() -> list[Graph]:
-    """Graphs with names, with numbers that leave gaps, and with many parallel arcs."""
-    found = []
+def _labelled_graphs() -> list[Graph]:
+    """Graphs with many parallel arcs, labelled by names or by numbers with gaps."""
+    graphs = []
     for labels in (["a", "b", "c"], [5, 1 << 20, 1 << 40]):
         src, dst = np.arange(150) % 3, np.arange(150) % 2
         for weight in (None, *(np.ones(150, dtype) for dtype in _WEIGHTS[1:])):
-            found.append(Graph.from_edges(src, dst, weight, labels=labels))
-    return found
+            graphs.append(Graph.from_edges(src, dst, weight, labels=labels))
+    return graphs
 
 
-def _look_at(graph: Graph) -> None:
-    """What people do with a graph that they have loaded."""
+def _use_methods(graph: Graph) -> None:
+    """Call the methods that people use on a graph they have loaded."""
     graph.symmetrize()
     for duplicates in ("first", "min", "sum"):
         graph.simplify(duplicates)
@@ -225,20 +230,23 @@ def _look_at(graph: Graph) -> None:
     graph.ego(graph.labels[:1].tolist()[0], 1)
 
 
-def _kept(folder: Path) -> set[Path]:
+def _compiled_files(folder: Path) -> set[Path]:
     """The files of compiled code."""
-    found = (path for pattern in _KEPT for path in folder.glob(pattern))
-    return {path for path in found if not path.name.startswith(_GRAPHS)}
+    paths = (path for pattern in _COMPILED for path in folder.glob(pattern))
+    return {path for path in paths if not path.name.startswith(_GRAPHS)}
 
 
 def _example(option: Option, graph: Graph) -> Any:
-    """Something to run an algorithm with."""
+    """An example value for a required option."""
     first = graph.labels[0].item()
     if option.kinds & {"VertexValues", "Mapping"}:
         return {first: 1.0}
     if option.kinds & {"Label", "SomeLabels"}:
         return first
-    raise EvenerError(f"{option.flag} has no default, so there is nothing to compile with.")
+    raise EvenerError(
+        f"{option.flag} is required and has no default, so the program cannot be compiled by warm; "
+        "run it once instead."
+    )
 
 
 def _check_writable(folder: Path) -> None:
@@ -248,6 +256,6 @@ def _check_writable(folder: Path) -> None:
             pass
     except OSError as error:
         raise EvenerError(
-            f"compiled code cannot be kept in {folder}: {error.strerror}; "
-            "set EVENER_CACHE to a folder that can be written."
+            f"compiled code cannot be stored in {folder}: {error.strerror}; "
+            "set EVENER_CACHE to a writable folder."
         ) from None

@@ -249,7 +249,7 @@ def _run_all(
             waiting = wait(waiting)
             if watch is not None:
                 watch()
-            progress.tell_supersteps(*told(syncs))
+            progress.report_supersteps(*told(syncs))
     except BaseException as error:
         if syncs[0][CANCEL] == 0:
             syncs[0][CANCEL] = 1

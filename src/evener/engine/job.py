@@ -15,7 +15,7 @@ import numpy as np
 from evener.engine.bucket_width import bucket_width
 from evener.engine.deferred import Counting, LazyArray
 from evener.engine.records import AS_NEEDED, Preallocation
-from evener.errors import EvenerError, GraphError, ProgramError, shown
+from evener.errors import EvenerError, GraphError, ProgramError, short_repr
 from evener.graph.csr import Graph
 from evener.graph.spread import distance_dtype
 from evener.programs.fields import DISTANCE, ID, REAL, VERTEX, WEIGHT, Field, Param
@@ -230,8 +230,8 @@ def _frontier(d: Declaration, graph: Graph, returned: Any) -> np.ndarray | None:
         found = np.unique(np.concatenate(flat)) if flat else np.empty(0, np.int64)
     except (TypeError, ValueError, OverflowError):
         raise ProgramError(
-            f"{d.name}.start returns {shown(returned)}; it must return the indices of the first "
-            "frontier's vertices, or None for all."
+            f"{d.name}.start returns {short_repr(returned)}; it must return the indices of the "
+            "first frontier's vertices, or None for all."
         ) from None
     if len(found) and (found[0] < 0 or found[-1] >= graph.num_vertices):
         raise ProgramError(f"{d.name}.start returns a frontier with a vertex out of range.")

@@ -13,7 +13,7 @@ from typing import Any
 from evener.device.cuda import free_memory, on
 from evener.engine.devices import choose_devices
 from evener.engine.job import Job
-from evener.errors import EvenerError, shown
+from evener.errors import EvenerError, short_repr
 from evener.graph.csr import Graph
 from evener.programs.program import Program
 
@@ -53,7 +53,7 @@ def copies_for(
         wanted = 0
     if wanted < 1:
         raise EvenerError(
-            f"side_by_side is {shown(most)}; it must be a whole number of at least 1."
+            f"side_by_side is {short_repr(most)}; it must be a whole number of at least 1."
         )
     if wanted == 1 or memory_limit is not None:  # copies would take more
         return 1

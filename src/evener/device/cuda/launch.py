@@ -162,7 +162,7 @@ def _wait(stops: list[Any], syncs: list[int]) -> None:
 def tell_progress(syncs: list[int]) -> None:
     """Tell how many stages kernels on the current GPU have done: each ends with a barrier."""
     barriers = max(int(_peek(sync + BARRIERS * _WORD)) for sync in syncs)
-    progress.tell(f"{barriers:,} stages done")
+    progress.set_note(f"{barriers:,} stages done")
 
 
 def wait_for_the_end(stops: list[Any]) -> None:

@@ -241,7 +241,7 @@ class Loop:
     def open_row(self, superstep: int, frontiers: Frontiers) -> None:
         """Begin a superstep of the trace; its row leaves out what loops inside it count."""
         stats, frontier = self.job.stats, sum(map(len, frontiers))
-        progress.tell_supersteps(stats["supersteps"], frontier, stats["edges"])
+        progress.report_supersteps(stats["supersteps"], frontier, stats["edges"])
         row = {
             "superstep": superstep, "frontier": frontier, "edges": 0, "direction": None,
             "seconds": 0.0,

@@ -10,7 +10,7 @@ import numpy as np
 
 from evener.device.places import HOST, Gpu, Host
 from evener.device.random import stream_key
-from evener.errors import GraphError, shown
+from evener.errors import GraphError, short_repr
 from evener.graph import build, gpu
 
 MAX_SIZE = 1 << 48  # vertices; so that every counter of a random number fits 64 bits
@@ -52,7 +52,9 @@ def whole(name: str, value: Any, low: int = 0, high: int = MAX_SIZE) -> int:
     if is_whole(value) and low <= int(value) <= high:
         return int(value)
     top = "2^48" if high == MAX_SIZE else str(high)
-    raise GraphError(f"{name} is {shown(value)}; it must be a whole number from {low} to {top}.")
+    raise GraphError(
+        f"{name} is {short_repr(value)}; it must be a whole number from {low} to {top}."
+    )
 
 
 def real(name: str, value: Any, low: float, high: float) -> float:
@@ -60,14 +62,14 @@ def real(name: str, value: Any, low: float, high: float) -> float:
     if is_real(value) and low <= value <= high and math.isfinite(value):
         return float(value)
     span = f"from {low:g} to {high:g}" if high < math.inf else f"from {low:g} up"
-    raise GraphError(f"{name} is {shown(value)}; it must be a number {span}.")
+    raise GraphError(f"{name} is {short_repr(value)}; it must be a number {span}.")
 
 
 def flag(name: str, value: Any) -> bool:
     """Check that an argument is True or False."""
     if isinstance(value, bool | np.bool_):
         return bool(value)
-    raise GraphError(f"{name} is {shown(value)}; it must be True or False.")
+    raise GraphError(f"{name} is {short_repr(value)}; it must be True or False.")
 
 
 def seed_of(value: Any, low: int | None = None) -> int:
@@ -85,7 +87,7 @@ def seed_of(value: Any, low: int | None = None) -> int:
     if is_whole(value) and (low is None or int(value) >= low):
         return int(value)
     bound = "" if low is None else f" of at least {low}"
-    raise GraphError(f"seed is {shown(value)}; it must be a whole number{bound}.")
+    raise GraphError(f"seed is {short_repr(value)}; it must be a whole number{bound}.")
 
 
 def require_rows(
