@@ -88,7 +88,7 @@ def test_help_examples_of_kinds_run(run, kind, tmp_path, monkeypatch):
 def test_help_of_a_kind_has_options_and_defaults(run):
     out = " ".join(run("generate", "rmat", "--help")[1].split())
     assert "--scale N the graph has 2**scale vertices (required)" in out
-    assert "--edge-factor N edges drawn for each vertex (default: 16)" in out
+    assert "--edge-factor N edges drawn per vertex (default: 16)" in out
     assert "--directed, --no-directed" in out
     assert "(default: no)" in out
 
@@ -445,7 +445,7 @@ def a_gpu(ordinal, available=True):
             "CuPy is not installed.",
             ["No GPU is used: CuPy is not installed.", "Programs run on the CPU."],
         ),
-        ([a_gpu(0, False)], None, ["No GPU answers.", "Programs run on the CPU."]),
+        ([a_gpu(0, False)], None, ["No GPU responds.", "Programs run on the CPU."]),
     ],
     ids=["none", "one", "two", "no packages", "broken"],
 )

@@ -269,7 +269,7 @@ def test_for_people(run):
     ]  # fmt: skip
     assert int(fields["supersteps"]) > 1
     assert "visited" in fields["edges"]
-    assert "million a second" in fields["edges"]
+    assert "million per second" in fields["edges"]
     assert "million" in fields["TEPS"]
     assert table.split()[:3] == ["vertex", "depth", "parent"]
     assert len(table.splitlines()) == 3
@@ -309,7 +309,7 @@ def test_what_was_reached(run, facts, tmp_path):
         assert "reached     3 of 5,000 vertices\n" in run("run", *words)[1]
     words = ["bfs", tmp_path / "g.evg", "--source", "0", "--target", "1", "--device", "python"]
     assert (
-        "reached     2 of 5,000 vertices, before it stopped at the target\n"
+        "reached     2 of 5,000 vertices before it stopped at the target\n"
         in run("run", *words)[1]
     )
     words = ["cc", tmp_path / "g.evg", "--device", "python"]
@@ -674,7 +674,7 @@ def test_warm_compiles_loading_of_names_gaps_and_parallel_rows(monkeypatch, tmp_
         warm, "load", lambda path, **how: read.append((path, how)) or load(path, **how)
     )
     warm._warm_loading([], tmp_path)
-    kinds = {g._labels.kind for g in warm._labelled()}
+    kinds = {g._labels.kind for g in warm._labelled_graphs()}
     assert kinds == {"objects", "integers"}
     assert {how.get("verify") for path, how in read if path.suffix == ".evg"} == {True}
 

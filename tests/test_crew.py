@@ -84,7 +84,7 @@ def test_a_leader_that_waited_works_alone_for_a_while():
 def test_supersteps_are_told_while_a_kernel_runs(device, monkeypatch):
     told = []
     monkeypatch.setattr(team, "_POLL_SECONDS", 0.0005)
-    monkeypatch.setattr(progress, "tell", told.append)
+    monkeypatch.setattr(progress, "set_note", told.append)
     ev.bfs(ev.generate.path(100_000), 0, device=device, **_halves(device))
     steps = [int(note.split()[1].replace(",", "")) for note in told]
     assert len(set(steps)) > 3

@@ -183,7 +183,7 @@ def test_a_line_in_a_notebook(monkeypatch):
 def test_what_is_compiled_is_named(monkeypatch, tmp_path):
     monkeypatch.setenv("EVENER_CACHE", str(tmp_path))
     told = []
-    monkeypatch.setattr(progress, "tell", told.append)
+    monkeypatch.setattr(progress, "set_note", told.append)
 
     @compiled
     def double(x):

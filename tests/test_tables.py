@@ -101,7 +101,7 @@ BAD = [
     ("g.csv", "a,b\nc,d\n", {}, r"say header=True \(--header\) or header=False"),
     ("g.csv", "id,id,x\n1,2,3\n", {"src": "id", "dst": 2}, "has 2 columns 'id'; give src as a number from 0: 0, 1"),
     ("g.csv", "src,dst\na,b,c\n", {}, "line 2: has 3 columns below 2 names; expected a name for each"),
-    ("g.csv", "src,dst\na,b\nc,d,e\n", {}, "line 3: has 3 columns; expected 2 as above"),
+    ("g.csv", "src,dst\na,b\nc,d,e\n", {}, "line 3: has 3 columns; expected 2 as in the lines above"),
     ("g.csv", b"src,dst\nZ\xfcrich,Bern\n", {}, "is not UTF-8 text; convert it first"),
     ("g.csv", "a,b\nb,c\n".encode("utf-16"), {}, "is UTF-16 text; save it as UTF-8"),
     ("g.gml", 'graph [ node [ id 0 label "&#55296;" ] ]', {}, "is not text that UTF-8 can hold"),
