@@ -309,8 +309,7 @@ def test_what_was_reached(run, facts, tmp_path):
         assert "reached     3 of 5,000 vertices\n" in run("run", *words)[1]
     words = ["bfs", tmp_path / "g.evg", "--source", "0", "--target", "1", "--device", "python"]
     assert (
-        "reached     2 of 5,000 vertices before it stopped at the target\n"
-        in run("run", *words)[1]
+        "reached     2 of 5,000 vertices before it stopped at the target\n" in run("run", *words)[1]
     )
     words = ["cc", tmp_path / "g.evg", "--device", "python"]
     assert facts(*words)["reached"] is None

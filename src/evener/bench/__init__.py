@@ -1,1 +1,1 @@
-"""The benchmark: cases, the harness that times them, and those it is measured against."""
+"""The benchmark: cases, the timing harness, and the libraries that Evener is compared with."""

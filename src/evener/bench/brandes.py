@@ -1,7 +1,7 @@
-"""Betweenness checked on large graphs, where the exact verifier would take minutes.
+"""Check betweenness on large graphs, for which the exact verifier takes minutes.
 
-Brandes' algorithm in NumPy, a level at a time. Path counts are extended floats: a lattice has more
-shortest paths than a float of 64 bits can count.
+This is Brandes' algorithm in NumPy, level by level. Path counts are extended floats because a
+lattice has more shortest paths than a 64-bit float can count.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from evener.graph.csr import Graph
 
 
 def check_betweenness(graph: Graph, result: Any, sources: Sequence[int]) -> None:
-    """Assert that scores are the normalized betweenness from these sources, within 1e-6.
+    """Assert that scores equal the normalized betweenness from these sources, within 1e-6.
 
     Examples
     --------
@@ -28,11 +28,11 @@ def check_betweenness(graph: Graph, result: Any, sources: Sequence[int]) -> None
     expected = _normalized(graph, dependencies(graph, sources), sources)
     assert not (found < 0).any(), "a score is negative"
     close = np.isclose(found, expected, rtol=1e-6, atol=1e-12, equal_nan=True)
-    assert close.all(), "a score is not the one that Brandes' algorithm gives"
+    assert close.all(), "a score differs from that of Brandes' algorithm"
 
 
 def dependencies(graph: Graph, sources: Sequence[int]) -> np.ndarray:
-    """The sum over the sources of their dependencies on each vertex, sources themselves at 0.
+    """The dependency of the sources on each vertex, summed over the sources; 0 at each source.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def dependencies(graph: Graph, sources: Sequence[int]) -> np.ndarray:
 
 
 def _arcs(graph: Graph, vertices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where the arcs of some vertices begin in a list of them all, and their other ends."""
+    """List the targets of all arcs of some vertices, and the start of each vertex in that list."""
     degrees = graph.degrees[vertices].astype(np.int64)
     begins = np.cumsum(degrees) - degrees
     within = np.arange(degrees.sum()) - np.repeat(begins, degrees)
@@ -78,8 +78,8 @@ def _sum_over(
     graph: Graph, vertices: np.ndarray, values: np.ndarray, depth: np.ndarray, level: int,
     *, out: np.ndarray,
 ) -> None:  # fmt: skip
-    """For each vertex the sum of the values of its neighbours on one level."""
-    vertices = vertices[graph.degrees[vertices] > 0]  # reduceat knows no empty runs
+    """Sum, for each vertex, the values of its neighbours on one level."""
+    vertices = vertices[graph.degrees[vertices] > 0]  # reduceat does not support empty runs
     if len(vertices):
         begins, neighbours = _arcs(graph, vertices)
         chosen = np.where(depth[neighbours] == level, values[neighbours], np.longdouble(0))
@@ -87,11 +87,11 @@ def _sum_over(
 
 
 def _normalized(graph: Graph, score: np.ndarray, sources: Sequence[int]) -> np.ndarray:
-    """As `evener.betweenness` scales: by the pairs of others, extrapolated from the sources."""
+    """Scale like `evener.betweenness`: by pairs of other vertices, extrapolated from sources."""
     n, k = graph.num_vertices, len(sources)
     if n < 3:
         return score
     searches = np.full(n, float(k if k < n else n - 1))
     if k < n:
-        searches[np.asarray(sources)] = k - 1 if k > 1 else np.nan  # they saw one search less
+        searches[np.asarray(sources)] = k - 1 if k > 1 else np.nan  # without their own search
     return score / searches / (n - 2)

@@ -1,8 +1,8 @@
-"""The table of cases: algorithms with the work they do, graphs by name, and where to start.
+"""The cases of the benchmark: algorithms and their work, graphs by name, and sources.
 
 The five algorithms and their conventions are those of the GAP Benchmark Suite (Beamer, Asanović,
-Patterson: arXiv 1508.03619): whole weights from 1 to 255, betweenness from four sources, ranks in
-32 bits. PageRank does a fixed number of iterations, so that all do the same work.
+Patterson: arXiv 1508.03619): integer weights from 1 to 255, betweenness from four sources, 32-bit
+ranks. PageRank does a fixed number of iterations, so that all contenders do the same work.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ WEIGHTS = (1, 255)
 DEFAULT_GRAPHS = ("kron20", "uniform20", "kron18x48", "grid1500")
 
 _NAMED = re.compile(r"(kron|uniform|grid)(\d+)(?:x(\d+))?")
-_REMOVED = 0.05  # of a grid's edges
+_REMOVED = 0.05  # share of a grid's edges
 
 
 class Algorithm(NamedTuple):
-    """One algorithm: how to run it, how to check an answer, and how many arcs that stands for."""
+    """One algorithm: how to run it, how to check an answer, and how many arcs it counts as."""
 
     name: str
     run: Callable[..., Any]  # graph, sources, device
     verify: Callable[..., None]  # graph, result, sources
-    arcs: Callable[[Graph, int], float]  # of the graph and of the parts that sources reach
-    summarize: Callable[[Any, Sequence[int]], Finding]  # what peers must agree with
-    sources: int  # how many it starts from at once
+    arcs: Callable[[Graph, int], float]  # graph, mean number of arcs that a search reaches
+    summarize: Callable[[Any, Sequence[int]], Finding]  # what other answers must agree with
+    sources: int  # number of sources of one call
 
 
 def _bfs(graph: Graph, sources: Sequence[int], device: str) -> Any:
@@ -56,7 +56,7 @@ def _sssp(graph: Graph, sources: Sequence[int], device: str) -> Any:
 
 def _pagerank(graph: Graph, sources: Sequence[int], device: str) -> Any:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # as many iterations as it was told to
+        warnings.simplefilter("ignore", RuntimeWarning)  # about stopping at max_iterations
         return algorithms.pagerank(
             graph, tol=0.0, max_iterations=ITERATIONS, dtype=np.float32, device=device
         )
@@ -85,7 +85,7 @@ def _verify_sssp(graph: Graph, result: Any, sources: Sequence[int]) -> None:
 def _verify_pagerank(graph: Graph, result: Any, sources: Sequence[int]) -> None:
     from evener.algorithms.pagerank import verify
 
-    # Ranks begin at most 2 from the answer, and each iteration brings them nearer by the damping.
+    # Ranks start at most 2 away from the answer; each iteration multiplies that by the damping.
     verify(graph, result, tol=2 * 0.85**ITERATIONS)
 
 
@@ -123,13 +123,13 @@ ALGORITHMS = {
 }  # fmt: skip
 
 
-def algorithms_of(text: str) -> list[Algorithm]:
-    """The algorithms that a list of names stands for.
+def parse_algorithms(text: str) -> list[Algorithm]:
+    """The algorithms in a comma-separated list of names.
 
     Examples
     --------
-    >>> from evener.bench.cases import algorithms_of
-    >>> [algorithm.name for algorithm in algorithms_of("bfs,cc")]
+    >>> from evener.bench.cases import parse_algorithms
+    >>> [algorithm.name for algorithm in parse_algorithms("bfs,cc")]
     ['bfs', 'cc']
     """
     names = [name.strip() for name in text.split(",") if name.strip()]
@@ -143,13 +143,13 @@ def algorithms_of(text: str) -> list[Algorithm]:
     return [ALGORITHMS[name] for name in dict.fromkeys(names)]
 
 
-def graphs_of(text: str) -> list[str]:
-    """The graphs in a list: names, generators and files; commas within a generator belong to it.
+def parse_graphs(text: str) -> list[str]:
+    """The graphs in a comma-separated list of names, generators (which have commas) and files.
 
     Examples
     --------
-    >>> from evener.bench.cases import graphs_of
-    >>> graphs_of("kron14,rmat:scale=10,edge_factor=8,grid100")
+    >>> from evener.bench.cases import parse_graphs
+    >>> parse_graphs("kron14,rmat:scale=10,edge_factor=8,grid100")
     ['kron14', 'rmat:scale=10,edge_factor=8', 'grid100']
     """
     graphs: list[str] = []
@@ -164,7 +164,7 @@ def graphs_of(text: str) -> list[str]:
 
 
 def spec_of(name: str, seed: int) -> str:
-    """What a name stands for: ``kron20`` is an R-MAT of scale 20, ``kron18x48`` of 48 edges each.
+    """The generator or file of a name: ``kron18x48`` is R-MAT of scale 18, 48 edges per vertex.
 
     Examples
     --------
@@ -189,7 +189,7 @@ def spec_of(name: str, seed: int) -> str:
 
 
 def check_graph(name: str, seed: int) -> None:
-    """Refuse a name that stands for no graph, before any work is done for others.
+    """Refuse an unknown graph, before any work is done for others.
 
     Examples
     --------
@@ -203,13 +203,13 @@ def check_graph(name: str, seed: int) -> None:
         read_spec(spec)
         return
     path = Path(spec).expanduser()
-    # Graphalytics files may be named by what their names begin with.
+    # Graphalytics files may be named by their common name.
     if files.format_of(path) != "graphalytics" or path.suffix.lower() in (".e", ".v"):
         Source(path)
 
 
 def make_graph(name: str, seed: int) -> Graph:
-    """The graph of a name, a generator or a file; with weights, and labels equal to indices.
+    """Make or load a graph, with weights and with labels equal to indices.
 
     Examples
     --------
@@ -231,7 +231,7 @@ def _is_generator(spec: str) -> bool:
 
 
 def choose_sources(graph: Graph, count: int, seed: int) -> list[int]:
-    """Vertices with out-arcs, of the largest component, drawn with a seed; fewer if it is small.
+    """Draw vertices with out-arcs from the largest component; fewer if it is small.
 
     Examples
     --------
@@ -244,11 +244,11 @@ def choose_sources(graph: Graph, count: int, seed: int) -> list[int]:
     found = algorithms.connected_components(graph, device="cpu").component
     largest = np.bincount(found).argmax()
     candidates = np.flatnonzero((found == largest) & (graph.degrees > 0))
-    return rng.permutation(candidates)[:count].tolist()  # the first do not depend on how many
+    return rng.permutation(candidates)[:count].tolist()  # a larger count keeps the first ones
 
 
 def reached_arcs(graph: Graph, sources: Sequence[int]) -> dict[int, int]:
-    """The arcs that a search from each source comes by."""
+    """The number of arcs of the vertices that a search from each source reaches."""
     found = {}
     for source in sources:
         depth = algorithms.bfs(graph, source, device="cpu").depth

@@ -1,7 +1,7 @@
-"""Those who are measured: Evener on a device, and what others must offer to be measured beside it.
+"""Contenders of the benchmark: Evener on a device, and the interface for other libraries.
 
-A contender prepares for an algorithm once, outside all timing, and hands back a trial: a function
-of the sources that runs the work once and says how long that took and what was found.
+A contender prepares for an algorithm once, untimed, and returns a trial: a function of the sources
+that runs the work once and returns its times and its answer.
 """
 
 from __future__ import annotations
@@ -19,44 +19,44 @@ from evener.graph.csr import Graph
 
 
 class Timing(NamedTuple):
-    """One trial: seconds of the work itself and of the whole call, and what it found."""
+    """One trial: seconds of the work itself and of the whole call, and a summary of the answer."""
 
     run_s: float
     wall_s: float
-    found: Finding
+    finding: Finding
 
 
 Trial = Callable[[Sequence[int]], Timing]
 
 
 class Contender(Protocol):
-    """One of those who are measured on a graph."""
+    """A library or device that is measured on a graph."""
 
     name: str
-    budget_s: float | None  # trials end when they have taken so long
+    budget_s: float | None  # time limit for all trials
 
     def prepare(self, algorithm: Algorithm) -> Trial:
-        """Make ready; raises `Skipped` if this algorithm cannot be measured."""
+        """Prepare for an algorithm; raises `Skipped` if it cannot be measured."""
         ...
 
     def facts(self) -> dict[str, Any]:
-        """What is worth knowing about the last measurement."""
+        """Further facts about the last measurement."""
         ...
 
 
 class Skipped(Exception):
-    """A contender does not take part, for the reason given."""
+    """A contender does not take part; the message gives the reason."""
 
 
 class WrongAnswerError(EvenerError):
-    """An answer of Evener's failed its verification: no time of it means anything."""
+    """An answer of Evener failed its verification, so its times are meaningless."""
 
 
-LONG = ("pagerank", "bc")  # a trial before the one that is timed would make no difference
+LONG = ("pagerank", "bc")  # long enough that a warm-up trial would make no difference
 
 
 class Evener:
-    """Evener on one device; each answer is verified, outside the timing."""
+    """Evener on one device; each answer is verified, untimed."""
 
     budget_s: float | None = None
 
@@ -67,17 +67,17 @@ class Evener:
         self._verified: dict[tuple[str, tuple[int, ...]], dict[str, np.ndarray]] = {}
 
     def prepare(self, algorithm: Algorithm) -> Trial:
-        """The first call, which compiles or finds compiled code, is not timed; its parts are."""
+        """Return a trial; the first one compiles or loads code, and its times become facts."""
         self._facts = {}
         return lambda sources: self._trial(algorithm, sources)
 
     def facts(self) -> dict[str, Any]:
-        """Seconds to compile (or load compiled code) and to set up, at the first call; counts."""
+        """Seconds of the first call for compiling or loading code and for setup; supersteps."""
         return self._facts
 
     def _trial(self, algorithm: Algorithm, sources: Sequence[int]) -> Timing:
         if self._facts and algorithm.name not in LONG:
-            # Cores that slept while others had their turn: GAPBS warms up in the same way.
+            # Wakes cores that slept while others ran; GAPBS warms up in the same way.
             algorithm.run(self.graph, sources, self.device)
         wall, result = timed(lambda: algorithm.run(self.graph, sources, self.device))
         stats = result.stats
@@ -94,7 +94,7 @@ class Evener:
         return Timing(stats["run_seconds"], wall, algorithm.summarize(result, sources))
 
     def _verify(self, algorithm: Algorithm, result: Any, sources: Sequence[int]) -> None:
-        """Verify an answer, unless it equals one that was verified already."""
+        """Verify an answer unless it equals a verified one."""
         key = (algorithm.name, tuple(sources))
         fields, before = result.to_numpy(), self._verified.get(key)
         if before is not None and all(

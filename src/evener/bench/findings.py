@@ -1,7 +1,7 @@
-"""What can be compared between answers of different libraries: a few numbers of each.
+"""Summaries of answers by which different libraries can be compared: a few numbers each.
 
-Answers differ in form and in what they leave open (parents, labels of components, how sources
-count), so counts, sums and the first of a ranking are compared, not arrays.
+Answers differ in form and in what is arbitrary (parents, labels of components, treatment of
+sources). So counts, sums and top vertices are compared instead of arrays.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-Finding = dict[str, Any]  # a number by name; for ``top``, a vertex or the set of those in question
+Finding = dict[str, Any]  # numbers by name; for ``top``, a vertex or a set of candidates
 
-_NEAR = 0.99  # of the highest value: those who tie with it, but for rounding and stopping early
+_NEAR = 0.99  # share of the highest value that counts as a tie, because of rounding and tolerances
 
 
 def depths(values: Any) -> Finding:
-    """Of a search: how many it reached, and the sum of their distances.
+    """For a search: the number of reached vertices and the sum of their distances.
 
-    Unreached are those below 0, or beyond what any library takes for infinite.
+    A vertex is unreached if its value is negative or as large as a library's infinity.
 
     Examples
     --------
@@ -33,7 +33,7 @@ def depths(values: Any) -> Finding:
 
 
 def top(values: Any, sources: Sequence[int] = ()) -> Finding:
-    """Of a ranking: the first vertex that is no source; libraries count sources differently.
+    """For a ranking: the top vertex that is not a source, since libraries treat those differently.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def top(values: Any, sources: Sequence[int] = ()) -> Finding:
 
 
 def near_top(values: Any, sources: Sequence[int] = ()) -> Finding:
-    """The same with all vertices that another library may as well find to be the first.
+    """Like `top`, with all vertices that another library may rank first.
 
     Examples
     --------
@@ -64,12 +64,12 @@ def _without(values: Any, sources: Sequence[int]) -> np.ndarray:
 
 
 def components(count: Any) -> Finding:
-    """Of connected components: their number."""
+    """For connected components: their number."""
     return {"components": int(count)}
 
 
 def agree(ours: Finding, theirs: Finding) -> bool | None:
-    """Whether two findings are the same as far as both tell; None if they share nothing.
+    """Whether two findings agree on all keys that both have; None if they share no key.
 
     Examples
     --------

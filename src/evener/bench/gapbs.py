@@ -1,9 +1,9 @@
-"""GAPBS, the reference for graph kernels in C++, run on the very same graph and sources.
+"""GAPBS, the C++ reference for graph kernels, run on the same graph and sources.
 
-The graph goes to its programs as a serialized file (``.sg``, with weights ``.wsg``): a byte that
-says whether it is directed, the numbers of arcs and vertices, row starts (all in 64 bits), then
-neighbours in 32 bits, each followed by its weight in a ``.wsg``; directed graphs have the in-arcs
-in the same form behind that. Its programs time their trials themselves, without start and loading.
+Its programs read a serialized graph (``.sg``, with weights ``.wsg``): a byte for directed or not,
+the numbers of arcs and vertices and the row starts (all 64-bit), then 32-bit neighbours, each
+followed by its weight in a ``.wsg``; for directed graphs the in-arcs follow in the same form. The
+programs time their trials themselves, without startup and loading.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from evener.errors import EvenerError
 from evener.graph.csr import Graph
 
 PROGRAMS = {"bfs": "bfs", "sssp": "sssp", "pagerank": "pr", "cc": "cc", "bc": "bc"}
-DELTAS = (4, 16, 64, 256, 1024)  # tried first; then half and twice the best, until it stays
+DELTAS = (4, 16, 64, 256, 1024)  # tried first; then half and twice the best until neither is better
 
 _TRIAL = re.compile(r"^Trial Time:\s+([\d.]+)", re.MULTILINE)
 _SOURCE = re.compile(r"^\s*Source:?\s+(\d+)", re.MULTILINE)
@@ -37,7 +37,7 @@ _COUNTS = {
 
 
 def write_serialized(graph: Graph, path: Path) -> None:
-    """Write a graph as GAPBS serializes it, with weights if the suffix is ``.wsg``.
+    """Write a graph in the serialized form of GAPBS, with weights if the suffix is ``.wsg``.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def write_serialized(graph: Graph, path: Path) -> None:
     """
     with_weights = path.suffix == ".wsg"
     if with_weights and (graph.weights is None or graph.weights.dtype != np.int32):
-        raise Skipped("GAPBS takes weights of 32-bit integers only")
+        raise Skipped("GAPBS takes only 32-bit integer weights")
     with open(path, "wb") as file:
         file.write(struct.pack("<?qq", graph.directed, graph.num_edges, graph.num_vertices))
         for rows in (graph, graph.transpose()) if graph.directed else (graph,):
@@ -62,7 +62,7 @@ def write_serialized(graph: Graph, path: Path) -> None:
 
 
 def trial_times(output: str) -> list[float]:
-    """The seconds of each trial in the output of a program of GAPBS.
+    """The seconds of each trial in the output of a GAPBS program.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def trial_times(output: str) -> list[float]:
 
 
 def findings(output: str, sources: Sequence[int]) -> Finding:
-    """What a program of GAPBS says about its answer, if it was asked to (``-a``).
+    """The finding in the output of a GAPBS program that ran with ``-a``.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def findings(output: str, sources: Sequence[int]) -> Finding:
         match = pattern.search(output)
         if match:
             found[name] = int(match[1])
-    if "components" not in found:  # before those it lists the sizes of the largest
+    if "components" not in found:  # cc lists component sizes in the same format
         top = [int(vertex) for vertex, _ in _TOP.findall(output) if int(vertex) not in sources]
         if top:
             found["top"] = top[0]
@@ -95,7 +95,7 @@ def findings(output: str, sources: Sequence[int]) -> Finding:
 
 
 def check_build(folder: Path) -> None:
-    """Refuse a folder that has not all programs of GAPBS."""
+    """Refuse a folder in which a GAPBS program is missing."""
     for program in PROGRAMS.values():
         if not os.access(folder / program, os.X_OK):
             raise EvenerError(
@@ -104,7 +104,7 @@ def check_build(folder: Path) -> None:
 
 
 class Gapbs:
-    """A build of GAPBS, on one graph."""
+    """A build of GAPBS on one graph."""
 
     name = "GAPBS"
     budget_s: float | None = None
@@ -116,18 +116,18 @@ class Gapbs:
         self._facts: dict[str, Any] = {}
 
     def prepare(self, algorithm: Algorithm) -> Trial:
-        """Write the graph; for shortest paths, find the width of buckets that suits it."""
+        """Return a trial; for shortest paths, first find the best bucket width."""
         self._facts = {}
         if algorithm.name == "sssp":
             self._facts["delta"] = self._best_delta()
         return lambda sources: self._trial(algorithm.name, sources)
 
     def facts(self) -> dict[str, Any]:
-        """The width of buckets."""
+        """The bucket width."""
         return self._facts
 
     def sources_of_bc(self) -> list[int]:
-        """The sources that its betweenness starts from: it draws several itself, or takes one."""
+        """The sources of its betweenness: it draws several itself, or accepts only one."""
         output = self._output("bc", ["-i", str(BC_SOURCES), "-n", "1", "-l"])
         return [int(source) for source in _SOURCE.findall(output)][:BC_SOURCES]
 
@@ -135,7 +135,7 @@ class Gapbs:
         output = self._output(name, [*self._options(name, sources), "-a"])
         seconds = trial_times(output)[-1]
         found = findings(output, sources if name == "bc" else ())
-        if name == "bc" and "nan" in output:  # more paths than its numbers can count
+        if name == "bc" and "nan" in output:  # the path counts overflowed
             found = {}
         return Timing(seconds, seconds, found)
 
@@ -144,7 +144,7 @@ class Gapbs:
             return ["-i", str(ITERATIONS), "-t", "0", "-n", "1"]
         if name == "bc":
             return ["-i", str(BC_SOURCES), "-n", "1"]
-        # Of two trials the first warms up: it starts the threads.
+        # The first of two trials warms up: it starts the threads.
         options = ["-n", "2"]
         if sources:
             options += ["-r", str(sources[0])]
@@ -162,8 +162,8 @@ class Gapbs:
             capture_output=True, text=True, check=False, env=self.environment,
         )  # fmt: skip
         if run.returncode or not trial_times(run.stdout):
-            said = (run.stderr.strip() or run.stdout.strip() or "nothing").splitlines()[-1]
-            raise EvenerError(f"{program} ended with code {run.returncode} and said: {said}")
+            last = (run.stderr.strip() or run.stdout.strip() or "no output").splitlines()[-1]
+            raise EvenerError(f"{program} failed with code {run.returncode}: {last}")
         return run.stdout
 
     def _best_delta(self) -> int:

@@ -1,4 +1,4 @@
-"""The adapter of python-graphblas: algorithms as products over semirings (LAGraph's, in short)."""
+"""The adapter for python-graphblas: algorithms as products over semirings, as in LAGraph."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from evener.graph.csr import Graph
 
 
 class GraphBLAS:
-    """SuiteSparse:GraphBLAS by python-graphblas: parallel products of sparse matrices."""
+    """SuiteSparse:GraphBLAS through python-graphblas: parallel sparse matrix products."""
 
     name, package, most_arcs = "python-graphblas", "graphblas", None
     distribution = "python-graphblas"
@@ -51,7 +51,7 @@ class GraphBLAS:
         return work, self._depths
 
     def sssp(self, source: int) -> Any:
-        """Bellman and Ford's, with only those vertices that came nearer."""
+        """Bellman-Ford, restricted to the vertices whose distance decreased."""
         gb = self.gb
 
         def work() -> Any:
@@ -104,7 +104,7 @@ class GraphBLAS:
                     seen, values = gb.semiring.min_second(matrix @ known).new().to_coo()
                     offered[seen] = np.minimum(offered[seen], values)
                 hooked = np.minimum(parent, offered)
-                np.minimum.at(hooked, parent, offered)  # the trees, not only the vertices
+                np.minimum.at(hooked, parent, offered)  # hooks the roots too
                 parent = np.minimum(hooked, grand)
                 following = parent[parent]
                 if np.array_equal(following, grand):
@@ -114,7 +114,7 @@ class GraphBLAS:
         return work, components
 
     def bc(self, sources: Sequence[int]) -> Any:
-        """All sources at once, a row each; dependencies back over the levels."""
+        """All sources at once, one row each; dependencies go back over the levels."""
         gb, k = self.gb, len(sources)
 
         def work() -> Any:

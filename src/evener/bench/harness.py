@@ -1,4 +1,4 @@
-"""What every benchmark needs: timing, statistics, the machine, and files of results."""
+"""Shared by all benchmarks: timing, statistics, machine data and results files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def summary(seconds: Sequence[float]) -> dict[str, float]:
     2.0
     """
     if not seconds:
-        raise EvenerError("there are no times to summarize; ask for at least one trial.")
+        raise EvenerError("there are no times to summarize; run at least one trial.")
     quartiles = [seconds[0]] * 3
     if len(seconds) > 1:
         quartiles = statistics.quantiles(seconds, n=4, method="inclusive")
@@ -44,7 +44,7 @@ def summary(seconds: Sequence[float]) -> dict[str, float]:
 
 
 def timed(call: Callable[[], Any]) -> tuple[float, Any]:
-    """Seconds that a call takes, and what it returns.
+    """The seconds that a call takes, and its return value.
 
     Examples
     --------
@@ -58,9 +58,9 @@ def timed(call: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def interleaved(cases: dict[str, Callable[[], Any]], trials: int) -> dict[str, list[float]]:
-    """Seconds of each case, taking turns, after one run of each that does not count.
+    """Time cases in turn, after one untimed run of each.
 
-    Taking turns lets a noisy neighbour disturb all of them alike.
+    Taking turns makes other load on the machine disturb all cases alike.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def interleaved(cases: dict[str, Callable[[], Any]], trials: int) -> dict[str, l
 
 
 def run_script(script: str, environment: dict[str, str] | None = None) -> dict[str, Any]:
-    """Run Python text in a process of its own; the last line that it prints is its answer in JSON.
+    """Run Python text in a new process; the last line it prints is the result as JSON.
 
     Examples
     --------
@@ -91,13 +91,13 @@ def run_script(script: str, environment: dict[str, str] | None = None) -> dict[s
         capture_output=True, text=True, check=False, env={**os.environ, **(environment or {})},
     )  # fmt: skip
     if out.returncode:
-        last = (out.stderr.strip().splitlines() or ["it said nothing"])[-1]
-        raise EvenerError(f"a benchmark's process ended with code {out.returncode}: {last}")
+        last = (out.stderr.strip().splitlines() or ["no output"])[-1]
+        raise EvenerError(f"a benchmark's process failed with code {out.returncode}: {last}")
     return json.loads(out.stdout.strip().splitlines()[-1])
 
 
 def machine() -> dict[str, Any]:
-    """The processor, as far as it matters for the figures."""
+    """Processor, cores and memory of this machine."""
     model = platform.processor() or platform.machine()
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
@@ -111,19 +111,19 @@ def machine() -> dict[str, Any]:
 
 
 def commit() -> str:
-    """The commit that is measured; a plus sign marks changes that are not in it."""
+    """The commit that is measured; a plus sign marks uncommitted changes."""
     try:
         found = subprocess.run(
             ["git", "describe", "--always", "--dirty=+"],
             capture_output=True, text=True, check=False, cwd=Path(__file__).parent,
         )  # fmt: skip
-    except OSError:  # no git here
+    except OSError:  # git is not installed
         return "unknown"
     return found.stdout.strip() or "unknown"
 
 
 def preamble(benchmark: str, seed: int) -> dict[str, Any]:
-    """What is needed to repeat a benchmark: the first fields of every results file."""
+    """The first fields of every results file: what is needed to repeat a benchmark."""
     now = datetime.datetime.now(datetime.UTC)
     known = {name: version for name, version in versions().items() if version != "not installed"}
     return {
@@ -137,7 +137,7 @@ def preamble(benchmark: str, seed: int) -> dict[str, Any]:
 
 
 def write_results(path: Path, results: dict[str, Any]) -> None:
-    """Write a results file, whole or not at all."""
+    """Write a results file atomically."""
     beside = path.with_name(f".{path.name}.part")
     try:
         beside.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
@@ -149,7 +149,7 @@ def write_results(path: Path, results: dict[str, Any]) -> None:
 def ratio_case(
     name: str, ours: Sequence[float], peer: Sequence[float], limit: float, peer_name: str
 ) -> dict[str, Any]:
-    """A line of a table: our time as a multiple of a peer's, and whether that is within a limit."""
+    """A table row: Evener's time as a multiple of a peer's, and whether it is within a limit."""
     ratio = statistics.median(ours) / statistics.median(peer)
     return {
         "case": name,
@@ -164,7 +164,7 @@ def ratio_case(
 
 
 def limit_case(name: str, value: float, limit: float, figure: str, **more: Any) -> dict[str, Any]:
-    """A line of a table: one figure and whether it is within a limit."""
+    """A table row: one figure, and whether it is within a limit."""
     return {
         "case": name,
         **more,
@@ -177,7 +177,7 @@ def limit_case(name: str, value: float, limit: float, figure: str, **more: Any) 
 
 
 def print_cases(cases: list[dict[str, Any]]) -> None:
-    """The cases as lines for people."""
+    """Print the cases as text."""
     width = max(len(case["case"]) for case in cases)
     for case in cases:
         verdict = "ok" if case["holds"] else "MISSED"

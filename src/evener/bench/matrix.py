@@ -1,4 +1,4 @@
-"""The benchmark itself: algorithms × graphs × contenders, taking turns trial by trial."""
+"""The benchmark: algorithms × graphs × contenders, which take turns trial by trial."""
 
 from __future__ import annotations
 
@@ -43,27 +43,27 @@ class Options(NamedTuple):
 
 
 def run_matrix(options: Options, say: Callable[[str], None] = lambda line: None) -> dict[str, Any]:
-    """Measure every case; returns what a results file holds.
+    """Measure every case; returns the content of a results file.
 
     Parameters
     ----------
     options
         What to measure.
     say
-        Called with a line for each case that is done.
+        Called with a line of progress after each case.
 
     Examples
     --------
-    >>> from evener.bench.cases import algorithms_of
+    >>> from evener.bench.cases import parse_algorithms
     >>> from evener.bench.matrix import Options, run_matrix
-    >>> found = run_matrix(Options(algorithms_of("bfs"), ["kron6"], trials=2, sources=1))
-    >>> [(cell["contender"], cell["trials"]) for cell in found["cells"]]
+    >>> results = run_matrix(Options(parse_algorithms("bfs"), ["kron6"], trials=2, sources=1))
+    >>> [(cell["contender"], cell["trials"]) for cell in results["cells"]]
     [('evener cpu', 2)]
     """
     for name in ("trials", "sources"):
         if getattr(options, name) < 1:
             raise EvenerError(f"{name} is {getattr(options, name)}; it must be at least 1.")
-    seed_of(options.seed, low=0)  # now, not after a graph is made
+    seed_of(options.seed, low=0)  # checked before any graph is made
     threads = [_threads_of(device) for device in options.devices]
     for name in options.graphs:
         check_graph(name, options.seed)
@@ -81,7 +81,7 @@ def run_matrix(options: Options, say: Callable[[str], None] = lambda line: None)
 
 
 def _threads_of(device: str) -> int:
-    """How many threads a device has; other contenders get as many."""
+    """The number of threads of a device; other contenders use the same number."""
     first = choose_devices(device)[0][0]
     return first.number if first.kind == "cpu" and first.number else num_threads()
 
@@ -118,18 +118,18 @@ def _measure_graph(
 def _contenders(
     graph: Graph, options: Options, scratch: Path, threads: int
 ) -> tuple[list[Contender], Gapbs | None]:
-    found: list[Contender] = [Evener(graph, device) for device in options.devices]
+    contenders: list[Contender] = [Evener(graph, device) for device in options.devices]
     gapbs = None
     if options.gapbs is not None:
         gapbs = Gapbs(options.gapbs, graph, scratch, threads)
-        found.append(gapbs)
+        contenders.append(gapbs)
     if options.peers:
-        found += [Peer(adapter, graph, threads) for adapter in PEERS]
-    return found, gapbs
+        contenders += [Peer(adapter, graph, threads) for adapter in PEERS]
+    return contenders, gapbs
 
 
 class _Turn:
-    """A contender's times so far."""
+    """The trials of one contender."""
 
     def __init__(self, contender: Contender, trial: Trial, first: Timing, trials: int):
         self.contender, self.trial = contender, trial
@@ -138,11 +138,11 @@ class _Turn:
         self.trials, budget = trials, contender.budget_s
         if budget is not None:
             self.trials = min(trials, int(budget / max(first.wall_s, 1e-9)))
-            if self.trials == 0:  # so slow that warming up does not matter
+            if self.trials == 0:  # too slow for another trial, and for warming up to matter
                 self.timings.append(first)
 
     def take(self, number: int, group: Sequence[int]) -> Timing | None:
-        """The trial of this number; None if it has had all of its own."""
+        """Run trial ``number``; None if the contender has no trials left."""
         if len(self.timings) <= number < self.trials:
             self.timings.append(self.trial(group))
         return self.timings[number] if number < len(self.timings) else None
@@ -155,7 +155,7 @@ def measure(
     groups: Sequence[Sequence[int]],
     trials: int,
 ) -> tuple[list[dict[str, Any]], list[dict[str, str]]]:
-    """Measure one algorithm on one graph; trial i starts from group i of the sources, in turn."""
+    """Measure one algorithm on one graph; the trials rotate through the groups of sources."""
     turns: list[_Turn] = []
     skipped = []
     for contender in contenders:
@@ -172,9 +172,9 @@ def measure(
             if timing is None:
                 continue
             if isinstance(turn.contender, Evener):
-                ours = ours or timing.found
+                ours = ours or timing.finding
             else:
-                same = agree(ours, timing.found)
+                same = agree(ours, timing.finding)
                 turn.agrees += [] if same is None else [same]
     reached = reached_arcs(graph, [source for group in groups for source in group])
     mean = sum(reached.values()) / len(groups)
@@ -198,7 +198,7 @@ def _cell(turn: _Turn, ours: _Turn, arcs: float, groups: list[list[int]]) -> dic
         **turn.contender.facts(),
     }
     if turn is not ours:
-        theirs = max(summary(run)["median_s"], 1e-9)  # tiny graphs round to no time at all
+        theirs = max(summary(run)["median_s"], 1e-9)  # times on tiny graphs may round to 0
         for name, seconds in (("ratio", "run_s"), ("ratio_wall", "wall_s")):
             mine = summary([getattr(timing, seconds) for timing in ours.timings])["median_s"]
             cell[name] = round(mine / theirs, 4)

@@ -1,8 +1,8 @@
-"""Other graph libraries for Python, each by an adapter: the same graph, the same work.
+"""Adapters for other Python graph libraries: the same graph, the same work.
 
-An adapter is made from a graph, which converts it (not timed), and has a method for each algorithm
-it offers. A method returns the work to time and a function that turns what that returned into a
-finding to compare (not timed either). None of them is needed to install Evener.
+Making an adapter converts the graph, untimed. It has a method for each algorithm that the library
+offers, which returns the work to time and a function that turns its result into a finding, untimed.
+Evener does not depend on any of these libraries.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from evener.graph.csr import Graph
 
 Work = tuple[Callable[[], Any], Callable[[Any], Finding]]
 
-BUDGET_S = 10.0  # of all trials of a peer at one case
-SLOW_ARCS = 4_000_000  # the most for libraries that keep an object for each edge
+BUDGET_S = 10.0  # for all trials of a peer on one case
+SLOW_ARCS = 4_000_000  # limit for libraries with an object per edge
 
 
 class SciPy:
-    """Graph routines of SciPy; PageRank as a product of matrix and vector."""
+    """Graph routines of SciPy; PageRank as a matrix-vector product."""
 
     name, package, most_arcs = "SciPy", "scipy", None
 
@@ -73,7 +73,7 @@ class SciPy:
 
 
 class NetworkX:
-    """NetworkX, in plain Python; PageRank to its tolerance."""
+    """NetworkX, in pure Python; PageRank runs to its tolerance."""
 
     name, package, most_arcs = "NetworkX", "networkx", SLOW_ARCS
 
@@ -114,7 +114,7 @@ class NetworkX:
 
 
 class NetworKit:
-    """NetworKit, in C++ with OpenMP; its sampled betweenness draws the sources itself."""
+    """NetworKit, in C++ with OpenMP; its sampled betweenness draws its own sources."""
 
     name, package, most_arcs = "NetworKit", "networkit", None
 
@@ -124,11 +124,11 @@ class NetworKit:
         networkit.setNumberOfThreads(threads)
         self.nk, self.directed = networkit, graph.directed
         weights, ends = _each_edge(graph)
-        src, dst = (end.astype(np.uint64) for end in ends)  # of others it makes nonsense
+        src, dst = (end.astype(np.uint64) for end in ends)  # it misreads other dtypes
         self.weighted = networkit.GraphFromCoo(
             (weights, (src, dst)), n=graph.num_vertices, weighted=True, directed=graph.directed
         )
-        # Its PageRank and betweenness read weights where there are some.
+        # Its PageRank and betweenness use weights if the graph has them.
         self.graph = networkit.graphtools.toUnweighted(self.weighted)
 
     def bfs(self, source: int) -> Work:
@@ -163,7 +163,7 @@ class NetworKit:
 
 
 class IGraph:
-    """igraph, in C on one thread; PageRank by its own direct solver."""
+    """igraph, in C on one thread; PageRank uses its own direct solver."""
 
     name, package, most_arcs = "igraph", "igraph", None
 
@@ -195,7 +195,7 @@ class IGraph:
 
 
 class RustworkX:
-    """rustworkx, in Rust, with a Python object for each edge; PageRank to its tolerance."""
+    """rustworkx, in Rust with a Python object per edge; PageRank runs to its tolerance."""
 
     name, package, most_arcs = "rustworkx", "rustworkx", SLOW_ARCS
 
@@ -232,7 +232,7 @@ class RustworkX:
 
 
 def _each_edge(graph: Graph) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
-    """Weights and ends of the arcs of a directed graph, or of an undirected one's edges once."""
+    """Weights and ends of the edges; each undirected edge once."""
     src, dst, weights = graph._sources(), graph.indices, np.asarray(graph.weights, dtype=np.float64)
     if not graph.directed:
         once = src <= dst
@@ -241,7 +241,7 @@ def _each_edge(graph: Graph) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]
 
 
 class Peer:
-    """An adapter as a contender: converted when it is first needed."""
+    """A contender that uses an adapter, which is made on first use."""
 
     budget_s: float | None = BUDGET_S
 
@@ -251,7 +251,7 @@ class Peer:
         self._facts: dict[str, Any] = {}
 
     def prepare(self, algorithm: Algorithm) -> Trial:
-        """Convert the graph, unless the library lacks the algorithm or is not up to the size."""
+        """Convert the graph; `Skipped` if the library lacks the algorithm or the graph is large."""
         if importlib.util.find_spec(self.adapter.package) is None:
             raise Skipped(f"{self.adapter.package} is not installed")
         if not hasattr(self.adapter, algorithm.name):
@@ -260,25 +260,25 @@ class Peer:
         if most is not None and self.graph.num_edges > most:
             raise Skipped(f"measured up to {most:,} arcs, and this graph has more")
         if self._library is None:
-            made = lambda: self.adapter(self.graph, self.threads)  # noqa: E731
-            seconds, self._library = timed(lambda: self._guarded(made))
+            convert = lambda: self.adapter(self.graph, self.threads)  # noqa: E731
+            seconds, self._library = timed(lambda: self._skip_on_error(convert))
             self._facts = {"convert_s": round(seconds, 3)}
         return lambda sources: self._trial(algorithm, sources)
 
     def facts(self) -> dict[str, Any]:
-        """Seconds that converting the graph took."""
+        """Seconds for converting the graph."""
         return self._facts
 
     def _trial(self, algorithm: Algorithm, sources: Sequence[int]) -> Timing:
-        given: tuple[Any, ...] = ()
+        arguments: tuple[Any, ...] = ()
         if algorithm.sources:
-            given = (sources[0],) if algorithm.sources == 1 else (list(sources),)
-        work, read = getattr(self._library, algorithm.name)(*given)
-        seconds, found = timed(lambda: self._guarded(work))
-        return Timing(seconds, seconds, self._guarded(lambda: read(found)))
+            arguments = (sources[0],) if algorithm.sources == 1 else (list(sources),)
+        work, summarize = getattr(self._library, algorithm.name)(*arguments)
+        seconds, answer = timed(lambda: self._skip_on_error(work))
+        return Timing(seconds, seconds, self._skip_on_error(lambda: summarize(answer)))
 
-    def _guarded(self, work: Callable[[], Any]) -> Any:
-        """What goes wrong in a library leaves it out, and is said."""
+    def _skip_on_error(self, work: Callable[[], Any]) -> Any:
+        """Run work; turn an error of the library into `Skipped`."""
         try:
             return work()
         except Exception as error:
@@ -289,7 +289,7 @@ PEERS: list[Any] = [SciPy, NetworkX, NetworKit, IGraph, GraphBLAS, RustworkX]
 
 
 def versions_of_peers() -> dict[str, str]:
-    """The versions of those that are installed.
+    """The versions of the installed peers.
 
     Examples
     --------

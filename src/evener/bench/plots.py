@@ -1,4 +1,4 @@
-"""Plots of a benchmark of algorithms, as small SVG files."""
+"""Plots of the algorithm benchmark, as small SVG files."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from evener.errors import EvenerError
 
 
 def plot_cells(results: dict[str, Any], folder: Path, name: str) -> list[Path]:
-    """Draw the ratios to GAPBS, then the times of all contenders, a plot for each graph."""
+    """Plot the ratios to GAPBS, then the times of all contenders for each graph."""
     try:
         import matplotlib
     except ImportError:
         raise EvenerError(
-            "plots need matplotlib; install it: pip install 'evener[report]'."
+            "plots need matplotlib, which is not installed: pip install 'evener[report]'."
         ) from None
     matplotlib.use("svg")
-    # The same results give the same file.
+    # The salt makes the files reproducible.
     matplotlib.rcParams.update({"svg.hashsalt": "evener", "font.size": 9})
     folder.mkdir(exist_ok=True)
     graphs = list(dict.fromkeys(cell["graph"] for cell in results["cells"]))
     plots = [_plot_graph(results, graph, folder, name) for graph in graphs]
-    beside_gapbs = [cell for cell in results["cells"] if cell["contender"] == "GAPBS"]
-    return [_plot_ratios(beside_gapbs, folder, name), *plots] if beside_gapbs else plots
+    gapbs = [cell for cell in results["cells"] if cell["contender"] == "GAPBS"]
+    return [_plot_ratios(gapbs, folder, name), *plots] if gapbs else plots
 
 
 def _plot_ratios(cells: list[dict[str, Any]], folder: Path, name: str) -> Path:

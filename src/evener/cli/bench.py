@@ -57,7 +57,7 @@ def add_command(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Measure, then print a table and write the results."""
-    from evener.bench.cases import algorithms_of, graphs_of
+    from evener.bench.cases import parse_algorithms, parse_graphs
     from evener.bench.harness import write_results
     from evener.bench.matrix import Options, run_matrix
     from evener.bench.report import COLUMNS, rows_of, skips_of, totals_of
@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> None:
     if not devices:
         raise EvenerError("--device is empty; name one, such as cpu.")
     options = Options(
-        algorithms_of(arguments.algorithms), graphs_of(arguments.graphs), devices,
+        parse_algorithms(arguments.algorithms), parse_graphs(arguments.graphs), devices,
         arguments.trials, arguments.sources, arguments.seed, arguments.peers,
         None if arguments.gapbs is None else Path(arguments.gapbs).expanduser(),
     )  # fmt: skip
