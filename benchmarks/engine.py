@@ -1,10 +1,10 @@
-"""What running a program costs beyond the work itself: functors, memory, compiling, neighbours.
+"""The cost of running a program beyond its work: functors, memory, compiling, a busy machine.
 
     python benchmarks/engine.py [--scale N] [--trials N]
 
 * functor overhead: PageRank by the engine against the same loops written by hand;
-* memory of a run: what it takes at most over the graph and the program's fields;
-* the first call in a process, with an empty cache of compiled code and with a full one;
+* memory of a run: its peak compared with the graph and the program's fields;
+* the first call in a process, with an empty and with a full cache of compiled code;
 * PageRank and connected components beside another process that keeps one core busy.
 """
 
@@ -42,15 +42,15 @@ from evener.device.team import run_together
 
 RESULTS = Path(__file__).parent / "results" / "engine.json"
 SEED = 1
-CHUNK = 1024  # vertices that a thread claims at a time, as the engine does here
+CHUNK = 1024  # vertices that a thread claims at a time, the same number as in the engine
 ONE = np.uint64(1)
 
 
-@compiled(allocates=False, fastmath={"reassoc", "nsz"})  # so that the sum may use vectors
+@compiled(allocates=False, fastmath={"reassoc", "nsz"})  # so that the sum can be vectorized
 def pagerank_by_hand(
     thread, threads, sync, indptr, indices, degrees, rank, share, other, moved, partials
 ):
-    """The work of the program `PageRank` in 32 bits, without its operators and functors."""
+    """The work of the program `PageRank` in 32 bits, without operators and functors."""
     n = len(rank)
     base, damping = np.float32(0.15) / np.float32(n), np.float32(0.85)
     for iteration in range(ITERATIONS):
@@ -81,7 +81,7 @@ def pagerank_by_hand(
 
 
 def functor_overhead(scale: int, trials: int) -> list[dict[str, Any]]:
-    graph = make_graph(f"uniform{scale}", SEED)  # of which no vertex is without arcs
+    graph = make_graph(f"uniform{scale}", SEED)  # every vertex has arcs
     n, threads = graph.num_vertices, num_threads()
     unsigned = [array.view(f"u{array.itemsize}") for array in (graph._indptr, graph._indices)]
     by_engine, by_hand = [], []
@@ -96,7 +96,7 @@ def functor_overhead(scale: int, trials: int) -> list[dict[str, Any]]:
         pagerank_by_hand.compile_for(0, threads, new_sync(), *arguments)
         seconds, _ = timed(lambda args=arguments: run_together(
             pagerank_by_hand, threads, new_sync(), *args))  # fmt: skip
-        assert np.allclose(result.rank, rank, rtol=1e-3), "the two do different work"
+        assert np.allclose(result.rank, rank, rtol=1e-3), "the ranks differ"
         if trial:
             by_engine.append(result.stats["run_seconds"])
             by_hand.append(seconds)
@@ -125,9 +125,9 @@ fields = set_up(program, small, {parameters}).fields.values()
 bytes_a_vertex = sum(array.nbytes for array in fields) / small.num_vertices
 graph = make_graph("kron{scale}", 1)
 sources = choose_sources(graph, 1, 1)
-graph = Graph(graph._indptr, graph._indices, directed=False)  # nothing of which is cached
+graph = Graph(graph._indptr, graph._indices, directed=False)  # without cached forms
 algorithm.run(small, [0], "cpu")
-Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
+Path("/proc/self/clear_refs").write_text("5")  # resets the peak
 before = status("VmRSS")
 result = algorithm.run(graph, sources, "cpu")
 needed = graph.nbytes + bytes_a_vertex * graph.num_vertices
@@ -157,7 +157,7 @@ def memory(scale: int) -> list[dict[str, Any]]:
     return cases
 
 
-# The graph is made without compiled code, and Numba is imported before the clock starts.
+# Makes the graph without compiled code, and imports Numba before the clock starts.
 FIRST_CALL_SCRIPT = """
 import json, time
 import numpy as np
@@ -192,10 +192,10 @@ def first_calls(trials: int) -> list[dict[str, Any]]:
 
 @contextlib.contextmanager
 def busy_process() -> Iterator[None]:
-    """Another process that never waits."""
+    """Run another process that keeps a core busy."""
     process = subprocess.Popen([sys.executable, "-c", "while True: pass"])
     try:
-        time.sleep(0.3)  # until it is at it
+        time.sleep(0.3)  # until it has started
         yield
     finally:
         process.kill()
@@ -223,11 +223,11 @@ def busy_neighbour(scale: int, trials: int) -> list[dict[str, Any]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--scale", type=int, default=20, help="of the graphs (default: 20)")
+    parser.add_argument("--scale", type=int, default=20, help="scale of the graphs (default: 20)")
     parser.add_argument("--trials", type=int, default=7)
     parser.add_argument("-o", "--out", type=Path, default=RESULTS, help="the results file")
     arguments = parser.parse_args()
-    warnings.simplefilter("ignore", RuntimeWarning)  # PageRank that stops where it is told to
+    warnings.simplefilter("ignore", RuntimeWarning)  # about PageRank stopping at max_iterations
     cases = [
         *functor_overhead(arguments.scale, arguments.trials),
         *memory(arguments.scale),

@@ -2,7 +2,7 @@
 
     python benchmarks/foundation.py [--gapbs DIR] [--trials N]
 
-``--gapbs`` names a folder with a built GAPBS; without it that line is left out.
+``--gapbs`` names the folder of a built GAPBS; without it, its case is skipped.
 """
 
 from __future__ import annotations

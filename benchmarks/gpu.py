@@ -1,19 +1,19 @@
 """The CUDA device against its targets: five algorithms on four graphs, each answer verified.
 
-Run on a machine with an NVIDIA GPU: ``python benchmarks/gpu.py``. Targets are held against
-``kernel``, the time between the events around the kernel; beside it is that of the whole call, from
-Python to Python. The graph is on the device, and the result left there. Medians over 16 seeded
-sources in the largest component; the first of them is compared with the cpu device. Results go to
+Run on a machine with an NVIDIA GPU: ``python benchmarks/gpu.py``. Targets apply to ``kernel``, the
+time between the events around the kernel; the time of the whole Python call is reported too. The
+graph is on the device, and results stay there. Times are medians over 16 seeded sources in the
+largest component; the answer for the first source is compared with the cpu device. Results go to
 ``benchmarks/results/cuda.json``.
 
-``--gteps`` measures BFS on two graphs of one and two thousand million arcs instead: arcs of the
-component of the source by seconds, and the memory that generating and BFS take on the GPU, that of
-code not counted. Results go to ``benchmarks/results/cuda_gteps.json``.
+``--gteps`` measures BFS on two graphs of one and two billion arcs instead: arcs of the source's
+component per second, and the memory that generating and BFS take on the GPU, without code. Results
+go to ``benchmarks/results/cuda_gteps.json``.
 
 ``--schedules`` compares the schedules (`gpu_schedules`); results go to
 ``benchmarks/results/cuda_schedules.json``.
 
-``--compile`` measures the first call in a new process, with nothing cached and then from the cache;
+``--compile`` measures the first call in a new process, with an empty cache and then from the cache;
 results go to ``benchmarks/results/cuda_compile.json``.
 """
 
@@ -43,7 +43,7 @@ from evener.engine.targets.gpu import TWICE, TWICE_BESIDES
 from evener.operators.gpu.schedules.common import PIECE_WORDS, room_for_pieces
 from gpu_schedules import measure_schedules
 
-# Milliseconds to reach, and those of the best peer measured on an H200.
+# Target milliseconds, and those of the best peer measured on an H200.
 TARGETS = {
     "bfs": {"kron20": (1.0, 4.1), "kron20x128": (1.5, 4.6), "kron22x48": (2.0, 5.5),
             "grid2k": (9, 550)},
@@ -66,13 +66,13 @@ GRAPHS_FOR_SCHEDULES: dict[str, Callable[[], Any]] = {
     "kron22x16": lambda: ev.generate.rmat(22, 16, weights=(1, 63), seed=1, device="cuda"),
     "uniform20": lambda: ev.generate.uniform(20, 16, weights=(1, 63), seed=1, device="cuda"),
 }
-COMPILE_SECONDS, CACHED_SECONDS = 8.0, 0.3  # of a first call, most of each
+COMPILE_SECONDS, CACHED_SECONDS = 8.0, 0.3  # limits for a first call
 LARGE = {"kron20x1023": (20, 1023), "kron24x63": (24, 63)}  # scale and edge factor
-PAPER_GTEPS = 22.3  # BFS by pushing alone on 6 K40 (Pan et al. 2017)
+PAPER_GTEPS = 22.3  # push-only BFS on six K40 (Pan et al. 2017)
 
 
 def with_real_weights(graph: Any) -> Any:
-    """The graph with its weights, which are whole numbers, as float32."""
+    """The graph with its integer weights as float32."""
     weights = graph._weights.astype(np.float32)
     return ev.Graph(
         graph._indptr, graph._indices, weights, directed=graph.directed, labels=graph._labels
@@ -80,7 +80,7 @@ def with_real_weights(graph: Any) -> Any:
 
 
 def sources_of(graph: Any, count: int) -> np.ndarray:
-    """Seeded vertices of the largest component, none isolated."""
+    """Seeded random vertices of the largest component."""
     component = ev.connected_components(graph, device="cuda").component
     giant = np.bincount(component).argmax()
     inside = np.flatnonzero((component == giant) & (graph.degrees > 0))
@@ -88,7 +88,7 @@ def sources_of(graph: Any, count: int) -> np.ndarray:
 
 
 def calls(graph: Any, sources: np.ndarray) -> dict[str, tuple[Callable[..., Any], str]]:
-    """What is timed: a function of the trial's number and options, and the field to compare."""
+    """The calls to time, functions of the trial's number and options, and the field to compare."""
     return {
         "bfs": (lambda i, **k: ev.bfs(graph, int(sources[i]), **k), "depth"),
         "sssp": (lambda i, **k: ev.sssp(graph, int(sources[i]), **k), "distance"),
@@ -105,7 +105,7 @@ def calls(graph: Any, sources: np.ndarray) -> dict[str, tuple[Callable[..., Any]
 
 
 def measure(call: Callable[..., Any], field: str, trials: int, verify: bool) -> dict[str, Any]:
-    """Time one cell, and compare its first answer with that of the cpu device."""
+    """Time one case, and compare its first answer with that of the cpu device."""
     options = {"device": "cuda", "device_arrays": True}
     began = time.perf_counter()
     first = call(0, **options)
@@ -136,29 +136,29 @@ def measure(call: Callable[..., Any], field: str, trials: int, verify: bool) -> 
 
 
 class Memory(NamedTuple):
-    """What a call took on the GPU: what the driver gave, and how much was in use at its peak."""
+    """GPU memory of a call: bytes that the driver gave, and bytes in use at the peak."""
 
     given: int
     used: int
 
 
 def with_memory(call: Callable[[], Any]) -> tuple[Memory, float, Any]:
-    """The memory of a call, beyond what was in use, its seconds, and what it returns."""
+    """The additional memory of a call, its seconds and its return value."""
     cuda = device.library().cuda
 
     class Watch(cuda.MemoryHook):  # type: ignore[name-defined, misc]
         name = "watch"
         given = now = used = 0
 
-        def alloc_postprocess(self, **told: Any) -> None:
-            self.given += told["mem_size"]
+        def alloc_postprocess(self, **event: Any) -> None:
+            self.given += event["mem_size"]
 
-        def malloc_postprocess(self, **told: Any) -> None:
-            self.now += told["mem_size"]
+        def malloc_postprocess(self, **event: Any) -> None:
+            self.now += event["mem_size"]
             self.used = max(self.used, self.now)
 
-        def free_postprocess(self, **told: Any) -> None:
-            self.now -= told["mem_size"]
+        def free_postprocess(self, **event: Any) -> None:
+            self.now -= event["mem_size"]
 
     device.library().get_default_memory_pool().free_all_blocks()
     with Watch() as watch:
@@ -167,23 +167,23 @@ def with_memory(call: Callable[[], Any]) -> tuple[Memory, float, Any]:
 
 
 def frontier_bytes(graph: Any) -> int:
-    """Two queues that hold all vertices, some of them twice, and the pieces of long lists."""
+    """Bytes of two queues of all vertices, with room for duplicates, and of pieces of lists."""
     n = graph.num_vertices
     queues = 2 * (n + n // TWICE + TWICE_BESIDES) * graph.indices.itemsize
     return queues + 8 * PIECE_WORDS * room_for_pieces(graph.num_edges)
 
 
 def large_cases(name: str, trials: int, verify: bool) -> list[dict[str, Any]]:
-    """BFS on one large graph: its rate, its memory, and what it took to generate the graph."""
+    """BFS on one large graph: its rate, its memory, and the cost of generating the graph."""
     scale, edge_factor = LARGE[name]
-    ev.generate.rmat(10, edge_factor, seed=1, device="cuda")  # compiled
+    ev.generate.rmat(10, edge_factor, seed=1, device="cuda")  # compiles the generator
     taken, seconds, graph = with_memory(
         lambda: ev.generate.rmat(scale, edge_factor, seed=1, device="cuda")
     )
     n, m = graph.num_vertices, graph.num_edges
-    held = device.library().cuda.Device().mem_info[1]
-    made = limit_case(
-        f"rmat {name} generated, GB on the GPU", taken.given / 1e9, round(held / 1e9, 1),
+    total = device.library().cuda.Device().mem_info[1]
+    generated = limit_case(
+        f"rmat {name} generated, GB on the GPU", taken.given / 1e9, round(total / 1e9, 1),
         f"{taken.given / 1e9:.1f} at its peak, in {seconds:.2f} s; {m:,} arcs",
         seconds=round(seconds, 3), vertices=n, arcs=m, **taken._asdict(),
     )  # fmt: skip
@@ -204,18 +204,18 @@ def large_cases(name: str, trials: int, verify: bool) -> list[dict[str, Any]]:
         for direction in ("auto", "push")
     ]
     rates[0]["sources"] = sources.tolist()
-    return [made, *rates, memory]
+    return [generated, *rates, memory]
 
 
 def rate_case(
     name: str, bfs: Callable[..., Any], direction: str, arcs: int, trials: int, verify: bool
 ) -> dict[str, Any]:
-    """Arcs of the component by seconds; beside the paper's rate, whose BFS only pushed."""
+    """Arcs of the component per second, compared with the paper's push-only BFS."""
     found = measure(functools.partial(bfs, direction=direction), "depth", trials, verify)
     rate, of_call = (arcs / found[key] / 1e6 for key in ("kernel_ms", "wall_ms"))
     figure = (
         f"{rate:.0f} GTEPS, {found['kernel_ms']} ms (whole call {found['wall_ms']} ms, "
-        f"{of_call:.0f} GTEPS); {found['edges']:,} of {arcs:,} arcs looked at"
+        f"{of_call:.0f} GTEPS); {found['edges']:,} of {arcs:,} arcs visited"
     )
     more = found | {"arcs": arcs, "gteps_of_call": round(of_call, 1)}
     case = limit_case(name, rate, PAPER_GTEPS, figure, **more)
@@ -237,68 +237,72 @@ print(call(0, device="cuda").stats["compile_seconds"])
 
 
 def compile_cases(algorithm: str) -> list[dict[str, Any]]:
-    """Seconds that the first call takes to compile its kernel, and to find it in the cache."""
+    """Seconds in which the first call compiles its kernel, and loads it from the cache."""
     cases = []
     with tempfile.TemporaryDirectory() as cache:
-        given = {**os.environ, "EVENER_CACHE": cache}
+        environment = {**os.environ, "EVENER_CACHE": cache}
         for what, limit in (("compiled", COMPILE_SECONDS), ("from the cache", CACHED_SECONDS)):
-            told = subprocess.run(
-                [sys.executable, "-c", FIRST_CALL, algorithm], env=given, check=True,
+            process = subprocess.run(
+                [sys.executable, "-c", FIRST_CALL, algorithm], env=environment, check=True,
                 capture_output=True, text=True, cwd=Path(__file__).parent,
             )  # fmt: skip
-            seconds = float(told.stdout.split()[-1])
+            seconds = float(process.stdout.split()[-1])
             cases.append(limit_case(f"{algorithm}, {what}", seconds, limit, f"{seconds:.2f} s"))
     return cases
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--graphs", help="the graphs to take, parted by commas")
+    parser.add_argument("--graphs", help="the graphs, separated by commas (default: all)")
     parser.add_argument("--algorithms", default=",".join(TARGETS))
     parser.add_argument("--trials", type=int, default=16)
     parser.add_argument("--no-verify", action="store_true")
     parser.add_argument("--gteps", action="store_true", help="BFS on the large graphs instead")
     parser.add_argument("--schedules", action="store_true", help="compare the schedules instead")
     parser.add_argument("--compile", action="store_true", help="measure first calls instead")
-    parser.add_argument("-o")
-    given = parser.parse_args()
-    modes = [mode for mode in ("gteps", "schedules", "compile") if getattr(given, mode)]
+    parser.add_argument("-o", help="the results file")
+    arguments = parser.parse_args()
+    modes = [mode for mode in ("gteps", "schedules", "compile") if getattr(arguments, mode)]
     name = "_".join(["cuda", *modes[:1]])
-    out = Path(given.o or Path(__file__).with_name("results") / f"{name}.json")
-    graphs = given.graphs.split(",") if given.graphs else list(LARGE if given.gteps else GRAPHS)
+    out = Path(arguments.o or Path(__file__).with_name("results") / f"{name}.json")
+    graphs = list(LARGE if arguments.gteps else GRAPHS)
+    if arguments.graphs:
+        graphs = arguments.graphs.split(",")
     results = preamble(name, 1)
     gpu = next(one for one in list_devices() if one.kind == "cuda")
     results["machine"]["processor"] = f"{gpu.description}, beside {results['machine']['processor']}"
     results["cases"] = []
-    if given.gteps:
+    if arguments.gteps:
         for graph in graphs:
-            results["cases"] += large_cases(graph, given.trials, not given.no_verify)
+            results["cases"] += large_cases(graph, arguments.trials, not arguments.no_verify)
             write_results(out, results)
         print_cases(results["cases"])
-    elif given.compile:
-        for algorithm in given.algorithms.split(","):
+    elif arguments.compile:
+        for algorithm in arguments.algorithms.split(","):
             results["cases"] += compile_cases(algorithm)
         write_results(out, results)
         print_cases(results["cases"])
-    elif given.schedules:
+    elif arguments.schedules:
         warnings.simplefilter("ignore", RuntimeWarning)  # 20 iterations are not meant to converge
         for name, make in GRAPHS_FOR_SCHEDULES.items():
-            if not given.graphs or name in graphs:
-                measure_schedules(results, name, with_real_weights(make()), given.trials, out)
+            if not arguments.graphs or name in graphs:
+                measure_schedules(results, name, with_real_weights(make()), arguments.trials, out)
     else:
-        measure_table(results, graphs, given, out)
+        measure_table(results, graphs, arguments, out)
 
 
-def measure_table(results: dict[str, Any], graphs: list[str], given: Any, out: Path) -> None:
-    """Algorithms on graphs, each cell printed and written when it is there."""
+def measure_table(
+    results: dict[str, Any], graphs: list[str], arguments: argparse.Namespace, out: Path
+) -> None:
+    """Measure algorithms on graphs; print and write each case as soon as it is measured."""
     warnings.simplefilter("ignore", RuntimeWarning)  # 20 iterations are not meant to converge
     print(f"{'':10} {'':12} {'kernel':>9} {'wall':>9} {'target':>7} {'peer':>7}")
     for name in graphs:
         graph = with_real_weights(GRAPHS[name]())
         sources = sources_of(graph, 16)
-        for algorithm in given.algorithms.split(","):
+        for algorithm in arguments.algorithms.split(","):
             call, field = calls(graph, sources)[algorithm]
-            cell = measure(call, field, given.trials, not given.no_verify)
+            cell = measure(call, field, arguments.trials, not arguments.no_verify)
             target, peer = TARGETS[algorithm][name]
             figure = f"{cell['kernel_ms']} ms (whole call {cell['wall_ms']}; best peer {peer})"
             more = cell | {"peer_ms": peer}

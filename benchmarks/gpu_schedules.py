@@ -1,8 +1,8 @@
-"""Every schedule of the CUDA device on every kind of work and graph, and `auto` beside them.
+"""Every schedule of the CUDA device on several algorithms and graphs, compared with `auto`.
 
-``python benchmarks/gpu.py --schedules``. Milliseconds between the events around the kernel,
-medians over a few trials, in which the schedules take turns. A case holds where ``auto`` takes at
-most 1.1 times as long as the best of the others.
+``python benchmarks/gpu.py --schedules``. Milliseconds between the events around the kernel, medians
+over a few trials, in which the schedules take turns. A case holds if ``auto`` takes at most 1.1
+times as long as the best schedule.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Call = Callable[..., Any]
 
 
 def works(graph: Any, source: int) -> dict[str, Call]:
-    """What is timed: that of the table, and a search that only pushes."""
+    """The calls to time: those of `gpu`, and a push-only search."""
     return {
         "bfs": lambda **k: ev.bfs(graph, source, **k),
         "bfs, push": lambda **k: ev.bfs(graph, source, direction="push", **k),
@@ -38,7 +38,7 @@ def works(graph: Any, source: int) -> dict[str, Call]:
 
 
 def milliseconds(call: Call, trials: int) -> dict[str, float]:
-    """The median time of each schedule, taking turns, after one run of each that does not count."""
+    """The median time of each schedule; they take turns, after one untimed run of each."""
     names = (*SCHEDULES, "auto")
     times: dict[str, list[float]] = {name: [] for name in names}
     for trial in range(trials + 1):
@@ -50,7 +50,7 @@ def milliseconds(call: Call, trials: int) -> dict[str, float]:
 
 
 def case_of(name: str, found: dict[str, float]) -> dict[str, Any]:
-    """A line of the table: how ``auto`` stands to the best of the others."""
+    """A table row: ``auto`` compared with the best schedule."""
     best = min(SCHEDULES, key=found.__getitem__)
     ratio = found["auto"] / found[best]
     times = ", ".join(f"{schedule} {found[schedule]:g}" for schedule in SCHEDULES)
@@ -61,7 +61,7 @@ def case_of(name: str, found: dict[str, float]) -> dict[str, Any]:
 def measure_schedules(
     results: dict[str, Any], name: str, graph: Any, trials: int, path: Path
 ) -> None:
-    """Measure all work on one graph, and write the results file after each."""
+    """Measure all calls on one graph, and write the results file after each."""
     source = int(np.argmax(graph.degrees))
     for work, call in works(graph, source).items():
         case = case_of(f"{work} {name}", milliseconds(call, min(trials, 5)))

@@ -1,16 +1,16 @@
-"""Whole calls beside busy processes: what a shared machine, a notebook's kernel or a build costs.
+"""Whole calls beside busy processes, as on a shared machine or during a build.
 
     python benchmarks/neighbours.py [--trials N] [--quick]
 
-Every algorithm on four graphs, on ``cpu`` and on ``cpu:1``, with 0, 1, 2 and 4 processes that never
-wait, and with one and two that run at the lowest priority. Two rules are held:
+Every algorithm on four graphs, on ``cpu`` and on ``cpu:1``, beside 0, 1, 2 and 4 busy processes,
+and beside one and two busy processes at the lowest priority. There are two limits:
 
-* on a quiet machine ``cpu`` takes at most 1.1 times as long as ``cpu:1``, in each case;
-* beside one busy process ``cpu`` takes at most twice as long as the better of the two on a quiet
+* on a quiet machine ``cpu`` takes at most 1.1 times as long as ``cpu:1`` in each case;
+* beside one busy process ``cpu`` takes at most twice as long as the faster of the two on a quiet
   machine.
 
-Calls take turns and the median counts; of short calls there are more trials, since no machine is
-ever quite quiet. Answers are compared with those of one quiet thread.
+Calls take turns and the median counts; short calls get more trials because no machine is entirely
+quiet. Answers are compared with those of one thread on a quiet machine.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from evener.bench.harness import interleaved, preamble, write_results
 
 RESULTS = Path(__file__).parent / "results" / "neighbours.json"
 SEED = 1
-LEAST_SECONDS, MOST_TRIALS = 0.6, 101  # what the trials of a call take together, and their number
+LEAST_SECONDS, MOST_TRIALS = 0.6, 101  # minimal total time of a call's trials, maximal number
 DEVICES = ("cpu", "cpu:1")
 SETTINGS = {
     "quiet": (0, 0), "1 busy": (1, 0), "2 busy": (2, 0), "4 busy": (4, 0),
@@ -76,11 +76,11 @@ def calls_of(graph: ev.Graph) -> dict[str, tuple[str, Callable[[str], Any]]]:
 
 @contextlib.contextmanager
 def busy(processes: int, niceness: int) -> Iterator[None]:
-    """Other processes that never wait."""
+    """Run other processes that keep cores busy."""
     command = ["nice", "-n", str(niceness), sys.executable, "-c", "while True: pass"]
     running = [subprocess.Popen(command) for _ in range(processes)]
     try:
-        time.sleep(0.3 if running else 0)  # until they are at it
+        time.sleep(0.3 if running else 0)  # until they have started
         yield
     finally:
         for process in running:
@@ -112,7 +112,7 @@ def measure(graph: ev.Graph, trials: int, settings: dict[str, tuple[int, int]]) 
 
 
 def verdicts(found: dict[str, Any]) -> dict[str, float]:
-    """The two ratios to which limits apply."""
+    """The two ratios that have limits."""
     quiet, beside = found["quiet"], found["1 busy"]
     return {
         "quiet_ratio": round(quiet["cpu"] / quiet["cpu:1"], 3),
@@ -120,8 +120,8 @@ def verdicts(found: dict[str, Any]) -> dict[str, float]:
     }
 
 
-def told(name: str, algorithm: str, found: dict[str, Any]) -> dict[str, Any]:
-    """A case as the page of all benchmarks shows it."""
+def case_of(name: str, algorithm: str, found: dict[str, Any]) -> dict[str, Any]:
+    """A table row for the page of benchmarks."""
     ratios = verdicts(found)
     return {
         "case": f"{algorithm} on {name}",
@@ -135,16 +135,16 @@ def told(name: str, algorithm: str, found: dict[str, Any]) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--trials", type=int, default=9)
-    parser.add_argument("--quick", action="store_true", help="quiet and one busy process alone")
+    parser.add_argument("--quick", action="store_true", help="only quiet and one busy process")
     parser.add_argument("-o", "--out", type=Path, default=RESULTS, help="the results file")
     arguments = parser.parse_args()
-    warnings.simplefilter("ignore", RuntimeWarning)  # loops that stop where they are told to
+    warnings.simplefilter("ignore", RuntimeWarning)  # about loops stopping at max_iterations
     settings = dict(list(SETTINGS.items())[: 2 if arguments.quick else None])
     rows = []
     print(f"{'':28}{'cpu':>9}{'cpu:1':>9}" + "".join(f"{s:>17}" for s in list(settings)[1:]))
     for name, graph in make_graphs().items():
         for algorithm, found in measure(graph, arguments.trials, settings).items():
-            row = {**told(name, algorithm, found), "ms": found, **verdicts(found)}
+            row = {**case_of(name, algorithm, found), "ms": found, **verdicts(found)}
             rows.append(row)
             quiet = "".join(f"{found['quiet'][device]:9.2f}" for device in DEVICES)
             others = "".join(f"{found[s]['cpu']:17.2f}" for s in list(settings)[1:])

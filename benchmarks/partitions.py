@@ -1,11 +1,11 @@
-"""Several CPU parts of one graph: their speed, what they send, their memory, and the planner.
+"""Several CPU parts of one graph: speed, bytes exchanged, memory, and the planner.
 
     python benchmarks/partitions.py [--scale N] [--trials N] [--only planner]
 
 * two parts of one thread each against one device of two threads;
 * bytes that the policy `refined` sends, against `maximal_subset`;
-* memory of six parts, against all of the graph in one;
-* seconds that the planner predicts, over partitioners and shares, against those that were taken.
+* memory of six parts against one part;
+* seconds that the planner predicts for several partitioners and shares, against measured seconds.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ RESULTS = Path(__file__).parent / "results" / "partitions.json"
 SEED = 1
 PARTS = "cpu:1+cpu:1"
 SIX = "+".join(["cpu:1"] * 6)
-SHARES = (0.2, 0.35, 0.5, 0.65, 0.8)  # of the edges, on the first part
+SHARES = (0.2, 0.35, 0.5, 0.65, 0.8)  # of the edges in the first part
 ENOUGH_SECONDS = 1.0
 DIVIDED = ("random", "high", "low", "contiguous")
 
-Call = Callable[..., Any]  # of a graph and a source, with devices and the like
+Call = Callable[..., Any]  # a function of a graph, a source and options
 
 
 def _ranks(graph: Any, source: int, **where: Any) -> Any:
@@ -57,7 +57,7 @@ CALLS: dict[str, Call] = {
 
 
 def speed(graph: Any, source: int, trials: int, name: str) -> list[dict[str, Any]]:
-    """Seconds of the run itself: dividing the graph is done once and kept."""
+    """Compare seconds of the run itself; dividing the graph happens once and is cached."""
     cases = []
     for algorithm in ("bfs", "pagerank", "sssp", "cc"):
         call = CALLS[algorithm]
@@ -112,10 +112,10 @@ def memory(graph: Any, source: int, name: str) -> list[dict[str, Any]]:
 
 
 def _taken(call: Call, graph: Any, source: int, how: str, trials: int) -> float:
-    """Seconds of the loop of a run over two parts; the first run divides the graph and compiles.
+    """Seconds of the loop of a run over two parts, after a run that divides the graph and compiles.
 
-    The fastest, as when the model is calibrated: other work on the machine only slows runs. Those
-    of some milliseconds, which it slows most, are repeated until they took a second.
+    The fastest run counts, as in the calibration of the model: other load only slows runs down.
+    Short runs, which suffer most from it, are repeated for a second in total.
     """
     call(graph, source, device=PARTS, partition=how)
     taken: list[float] = []
@@ -125,7 +125,7 @@ def _taken(call: Call, graph: Any, source: int, how: str, trials: int) -> float:
 
 
 def agreement(what: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """How well predicted seconds go with those that were taken, over placements."""
+    """Correlation and mean error of predicted against measured seconds over placements."""
     guesses = np.array([row["predicted_s"] for row in rows])
     times = np.array([row["taken_s"] for row in rows])
     apart = 1 - float(np.corrcoef(guesses, times)[0, 1])
@@ -137,7 +137,7 @@ def agreement(what: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def planner(graph: Any, source: int, trials: int, name: str) -> list[dict[str, Any]]:
-    """The model against what loops take: what is around them is the same for all placements."""
+    """Compare the model with the time of loops; other time is equal for all placements."""
     devices = [Device("cpu", 1), Device("cpu", 1)]
     calibration = Calibration(again=True)
     cases = []
@@ -170,25 +170,25 @@ def planner(graph: Any, source: int, trials: int, name: str) -> list[dict[str, A
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--scale", type=int, default=20, help="of the graph (default: 20)")
+    parser.add_argument("--scale", type=int, default=20, help="scale of the graph (default: 20)")
     parser.add_argument("--trials", type=int, default=5)
     parser.add_argument(
         "--only", choices=("speed", "bytes", "memory", "planner"), nargs="*", default=[],
-        help="measure these; the rest of the results file stays as it is",
+        help="measure only these, and keep the rest of the results file",
     )  # fmt: skip
     parser.add_argument("-o", "--out", type=Path, default=RESULTS, help="the results file")
     arguments = parser.parse_args()
-    warnings.simplefilter("ignore", RuntimeWarning)  # PageRank that stops where it is told to
+    warnings.simplefilter("ignore", RuntimeWarning)  # about PageRank stopping at max_iterations
     name = f"kron{arguments.scale}"
     graph = make_graph(name, SEED)
     (source,) = choose_sources(graph, 1, SEED)
-    made: dict[str, Callable[[], list[dict[str, Any]]]] = {
+    measures: dict[str, Callable[[], list[dict[str, Any]]]] = {
         "speed": lambda: speed(graph, source, arguments.trials, name),
         "bytes": lambda: bytes_sent(arguments.scale - 4),
         "memory": lambda: memory(graph, source, name),
         "planner": lambda: planner(graph, source, arguments.trials, name),
     }
-    cases = [case for what in arguments.only or made for case in made[what]()]
+    cases = [case for what in arguments.only or measures for case in measures[what]()]
     print_cases(cases)
     if arguments.only and arguments.out.exists():
         before = json.loads(arguments.out.read_text())["cases"]

@@ -1,4 +1,4 @@
-"""Write docs/benchmarks.md and its plots from the results files: no figure is typed by hand.
+"""Generate docs/benchmarks.md and its plots from the results files.
 
 python benchmarks/report.py
 """
