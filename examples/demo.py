@@ -1,4 +1,4 @@
-"""The main job: make a graph, save and load it, run four algorithms, show what they found.
+"""Make a graph, save and load it, run four algorithms and show their results.
 
 python examples/demo.py [--scale 17] [--device cpu]
 """
@@ -28,9 +28,9 @@ def timed(work: Callable[[], Any]) -> tuple[Any, float]:
 def make_graph(scale: int, folder: str) -> ev.Graph:
     """Generate a graph, save it, and load it from the file."""
     print(f"Generating an R-MAT graph of scale {scale} (the first run also compiles) …")
-    made, making = timed(lambda: ev.generate.rmat(scale, 16, weights=(1, 255), seed=1))
+    generated, making = timed(lambda: ev.generate.rmat(scale, 16, weights=(1, 255), seed=1))
     path = Path(folder) / "rmat.evg"
-    _, saving = timed(lambda: made.save(path))
+    _, saving = timed(lambda: generated.save(path))
     graph, loading = timed(lambda: ev.load(path))
     print(graph)
     print(
@@ -40,8 +40,8 @@ def make_graph(scale: int, folder: str) -> ev.Graph:
 
 
 def run_all(graph: ev.Graph, device: str) -> None:
-    """Run the algorithms one after the other, then show them in one table."""
-    hub = graph.labels[graph.degrees.argmax()].item()  # a source from where much is reached
+    """Run the algorithms one after another, then show all results in one table."""
+    hub = graph.labels[graph.degrees.argmax()].item()  # a source that reaches many vertices
     runs = {
         "bfs": lambda: ev.bfs(graph, hub, device=device),
         "sssp": lambda: ev.sssp(graph, hub, device=device),
@@ -54,16 +54,16 @@ def run_all(graph: ev.Graph, device: str) -> None:
         result = call()
         seconds = result.stats["run_seconds"]
         compiling, edges = result.stats.get("compile_seconds", 0.0), result.stats["edges"]
-        print(f"compiled or found in {compiling:.2f} s, ran in {seconds * 1e3:.1f} ms")
+        print(f"compiled or loaded in {compiling:.2f} s, ran in {seconds * 1e3:.1f} ms")
         top = [f"{row[0]} ({show(row[1])})" for row in result._highlights(2).iter_rows()]
         arcs = edges_traversed(result, from_source=name in ("bfs", "sssp"))
         teps = show_rate(arcs / seconds)
         rows.append((name, f"{seconds * 1e3:.1f}", f"{edges:,}", teps, ", ".join(top)))
-    print(f"\nbfs and sssp from vertex {hub}, the one with most neighbours:\n")
+    print(f"\nbfs and sssp start from vertex {hub}, which has the most neighbours:\n")
     print_table(("algorithm", "run ms", "edges visited", "MTEPS", "top vertices"), rows)
-    print("\nMTEPS: millions of edges traversed a second; a search traverses all arcs of what it")
-    print("reaches, whether it has to visit them or not. Top vertices: the farthest, the highest")
-    print("ranks, the largest components (smallest member and size).")
+    print("\nMTEPS: millions of traversed edges per second. For a search, all arcs of the vertices")
+    print("it reaches count, even if it does not visit them. Top vertices: the farthest ones, the")
+    print("highest ranks, the largest components (smallest member and size).")
 
 
 def main() -> None:

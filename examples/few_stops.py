@@ -1,10 +1,10 @@
-"""The widest path of at most so many stops: a search that must not run ahead of itself.
+"""The widest path with a limited number of stops: values must advance one edge per superstep.
 
 python examples/few_stops.py
 
-Writes are seen at once, also by other edges of the same superstep, so a superstep may carry a value
-over several edges. Here each superstep must add one stop and no more, so the functor reads the
-width as it was when the superstep began.
+Writes are visible at once, also to other edges in the same superstep, so a value may travel over
+several edges in one superstep. Here each superstep must add exactly one stop, so the functor reads
+the width that a vertex had when the superstep began.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class FewStops(Program):
 
 
 def few_stops(graph: ev.Graph, source: object, stops: int, device: str = "auto") -> np.ndarray:
-    """The width for each vertex, 0 where so few stops do not lead."""
+    """The width for each vertex, 0 if it cannot be reached with that many stops."""
     return run(FewStops, graph, source=source, stops=stops, device=device).width
 
 
@@ -47,7 +47,7 @@ def main(device: str = "auto") -> None:
     for stops in (1, 2, 3, 10):
         width = few_stops(graph, source, stops, device)
         others = np.delete(width, source)
-        print(f"with {stops} stops at most: {others[others > 0].mean():.2f} wide on average")
+        print(f"with at most {stops} stops: {others[others > 0].mean():.2f} wide on average")
 
 
 if __name__ == "__main__":

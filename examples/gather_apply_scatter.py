@@ -3,8 +3,8 @@
 python examples/gather_apply_scatter.py
 
 In this model (PowerGraph, MapGraph, VertexAPI2) a vertex of the frontier gathers values over its
-edges, applies their combination to itself, and if that changed it, scatters: its out-edges say
-which neighbours are in the next frontier.
+in-edges and applies their combination to itself. If that changed it, it scatters: its out-edges
+decide which neighbours join the next frontier.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ UNREACHED = 2**31 - 1
 
 
 class Hops(ev.gas.GasProgram):
-    """Hops from a source: nothing is gathered, the number of the superstep is the depth."""
+    """Hops from a source: nothing is gathered; the superstep is the depth."""
 
     depth = ev.Field(np.int32, fill=UNREACHED, missing=-1)
 
@@ -63,7 +63,7 @@ class Distances(ev.gas.GasProgram):
 
 
 class Labels(ev.gas.GasProgram):
-    """Components of an undirected graph: the smallest index goes round."""
+    """Components of an undirected graph: each vertex adopts the smallest index it hears of."""
 
     label = ev.Field(ev.VERTEX)
 
@@ -91,7 +91,7 @@ class Labels(ev.gas.GasProgram):
 
 
 class Rank(ev.gas.GasProgram):
-    """PageRank where every vertex has an out-edge; those whose neighbours are steady rest."""
+    """PageRank if every vertex has an out-edge; a vertex whose in-neighbours are steady rests."""
 
     rank = ev.Field(np.float64)
     damping = ev.Param(np.float64, 0.85)
@@ -124,7 +124,7 @@ def main(device: str = "auto") -> None:
     label = ev.run(Labels, graph, device=device).label
     rank = ev.run(Rank, graph, device=device)
     print(f"{graph}\nvertices at each depth: {np.bincount(depth).tolist()}")
-    print(f"the farthest is {distance.max():g} away; components: {len(np.unique(label))}")
+    print(f"the largest distance is {distance.max():g}; components: {len(np.unique(label))}")
     print(f"the highest ranks:\n{rank.top(3)}")
 
 

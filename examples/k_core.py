@@ -1,10 +1,10 @@
-"""The k-core number of every vertex: the largest k such that it is in a subgraph of degrees ≥ k.
+"""The core number of every vertex: the largest k for which it is in a subgraph of degrees ≥ k.
 
 python examples/k_core.py
 
-Peeling (Matula, Beck: Smallest-last ordering, J. ACM 1983): take away the vertices of the smallest
-degree, and those whose degree thereby falls to it, until none is left; then go on with the
-smallest degree that there is.
+Peeling (Matula, Beck: Smallest-last ordering, J. ACM 1983): remove the vertices of the smallest
+degree, and those whose degree falls to it, until there are none; then continue with the smallest
+remaining degree.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class KCore(Program):
     """Core numbers of an undirected graph without loops and parallel edges."""
 
     core = Field(np.int32, fill=-1)
-    left = Field(np.int32, merge="sum")  # neighbours that are still there
+    left = Field(np.int32, merge="sum")  # remaining neighbours
     shell = Scalar(np.int32, "min")
 
     @functor
@@ -73,7 +73,8 @@ def main(device: str = "auto") -> None:
     graph = ev.generate.rmat(7, 8, seed=1)
     core = k_core(graph, device)
     print(f"{graph}\nvertices in each shell: {np.bincount(core).tolist()}")
-    print(f"the innermost core, k = {core.max()}, has {np.count_nonzero(core == core.max())}")
+    innermost = np.count_nonzero(core == core.max())
+    print(f"the innermost core, k = {core.max()}, has {innermost} vertices")
 
 
 if __name__ == "__main__":

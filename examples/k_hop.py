@@ -1,4 +1,4 @@
-"""How many vertices lie within k hops of a vertex.
+"""Count the vertices within k hops of a vertex.
 
 python examples/k_hop.py
 """
@@ -17,7 +17,7 @@ FAR = 2**31 - 1
 
 
 class KHop(Program):
-    """A breadth-first search that ends after k levels, and a count of what it saw."""
+    """A breadth-first search of k levels that counts the vertices it reaches."""
 
     hop = Field(np.int32, fill=FAR, merge="min", missing=-1)
     k = Param(np.int64, 2)
@@ -47,7 +47,7 @@ class KHop(Program):
 
 
 def k_hop(graph: ev.Graph, source: object, k: int, device: str = "auto") -> int:
-    """The number of vertices within k hops, the source included."""
+    """The number of vertices within k hops, including the source."""
     hop = run(KHop, graph, source=source, k=k, device=device).hop
     return int(np.count_nonzero(hop >= 0))
 

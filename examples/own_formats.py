@@ -1,8 +1,8 @@
-"""Graphs in formats of their own, read through `Graph.from_edges` and `Graph.from_frame`.
+"""Read graphs in other formats with `Graph.from_edges` and `Graph.from_frame`.
 
 python examples/own_formats.py DATA
 
-DATA is a folder with ``actor.dat.gz`` (one film a line, the ids of its actors) and
+DATA is a folder with ``actor.dat.gz`` (one film per line, as the ids of its actors) and
 ``openflights-routes.dat.gz`` (CSV without a header).
 """
 
@@ -35,7 +35,7 @@ def actors(path: Path) -> ev.Graph:
         np.concatenate(src), np.concatenate(dst),
         directed=False, self_loops="drop", duplicates="first",
     )  # fmt: skip
-    return graph.subgraph(np.flatnonzero(graph.degrees))  # without actors who always play alone
+    return graph.subgraph(np.flatnonzero(graph.degrees))  # without actors who have no co-actor
 
 
 def flights(path: Path) -> ev.Graph:

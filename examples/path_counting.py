@@ -1,10 +1,10 @@
-"""How many shortest paths lead from one vertex to another, and how many through each vertex.
+"""Count the shortest paths from one vertex to another, and those through each vertex.
 
 python examples/path_counting.py
 
-The count of a vertex adds up over all neighbours one level nearer. It *follows* the depth: where
-two devices reach a vertex, only counts that came with the smaller depth are added. Going back over
-the recorded levels gives the number of ways onward to the target.
+The count of a vertex is the sum over all neighbours one level nearer. It *follows* the depth: if
+two devices reach a vertex, only counts that came with the smaller depth are added. A pass back over
+the recorded levels counts the ways onward to the target.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What is warm around a few vertices: heat that flows from them and leaks everywhere.
+"""Rank vertices by their proximity to a few seeds: heat flows from the seeds and leaks everywhere.
 
 python examples/personalised_heat.py
 
-Each vertex takes the mean heat of its neighbours, less a leak; the seeds get back what leaks. This
-ranks vertices by how near they are to the seeds, over many paths rather than the shortest one.
+Each vertex receives equal shares of its neighbours' heat, less a leak, and the seeds get back what
+leaks. So vertices rank high if many paths lead to them from the seeds, not only a short one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from evener.programs.stages import gather, reduce, repeat
 
 
 class PersonalisedHeat(Program):
-    """Heat that is steady once no vertex changes by ``tol``."""
+    """Heat that has converged once no vertex changes by ``tol``."""
 
     heat = Field(np.float64)
     seed = Field(np.float64)
@@ -58,7 +58,7 @@ class PersonalisedHeat(Program):
 
 
 def personalised_heat(graph: ev.Graph, seeds: list, device: str = "auto") -> np.ndarray:
-    """The heat of every vertex; it adds up to 1 where every vertex has a neighbour."""
+    """The heat of every vertex; it sums to 1 if every vertex has a neighbour."""
     return run(PersonalisedHeat, graph, seeds=seeds, device=device).heat
 
 

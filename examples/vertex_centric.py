@@ -3,8 +3,8 @@
 python examples/vertex_centric.py
 
 In this model (CuSha, warp segmentation) every vertex computes a value for each of its in-edges,
-reduces them to one, and says whether that updated it; a run ends when no vertex is updated. New
-values are seen at once, so it takes fewer supersteps than vertices are apart.
+reduces these values to one, and says whether that updated it; a run ends when no vertex is updated.
+New values are visible at once, so a run takes fewer supersteps than the longest shortest path.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ FAR = 1 << 30
 
 
 class Hops(ev.vertex.VertexProgram):
-    """Hops from a source, given as an index."""
+    """Hops from a source, which is given as an index."""
 
     depth = ev.Field(np.int32, fill=FAR, missing=-1)
     origin = ev.Param(np.int64, 0)
@@ -65,7 +65,7 @@ class Distances(ev.vertex.VertexProgram):
 
 
 class Labels(ev.vertex.VertexProgram):
-    """Components of an undirected graph: the smallest index goes round."""
+    """Components of an undirected graph: each vertex adopts the smallest index it hears of."""
 
     label = ev.Field(np.int64)
 
@@ -90,7 +90,7 @@ class Labels(ev.vertex.VertexProgram):
 
 
 class Rank(ev.vertex.VertexProgram):
-    """PageRank where every vertex has an out-edge."""
+    """PageRank if every vertex has an out-edge."""
 
     rank = ev.Field(np.float64)
     damping = ev.Param(np.float64, 0.85)
@@ -119,7 +119,7 @@ def main(device: str = "auto") -> None:
     label = ev.run(Labels, graph, device=device).label
     rank = ev.run(Rank, graph, device=device)
     print(f"{graph}\nvertices at each depth: {np.bincount(depth).tolist()}")
-    print(f"the farthest is {distance.max():g} away; components: {len(np.unique(label))}")
+    print(f"the largest distance is {distance.max():g}; components: {len(np.unique(label))}")
     print(f"the highest ranks:\n{rank.top(3)}")
 
 

@@ -1,9 +1,9 @@
-"""Two programs about the worst part of a road: the widest path, and the gentlest.
+"""Two programs about the worst edge of a path: the widest path, and the gentlest.
 
 python examples/widest_path.py
 
-The widest path to a vertex has the largest smallest weight (lorries and bridges), the gentlest one
-the smallest largest weight (cyclists and hills).
+The widest path to a vertex has the largest minimum weight (lorries and bridges), the gentlest one
+the smallest maximum weight (cyclists and hills).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Widest(Program):
     """Widths from a source, and for each vertex a neighbour that offers its width."""
 
     width = Field(np.float64, fill=0.0, merge="max")
-    offered_by = Field(VERTEX, fill=-1, merge="any")  # whichever, where several do
+    offered_by = Field(VERTEX, fill=-1, merge="any")  # any one if several do
 
     @functor
     def widen(src, dst, edge, s):
@@ -45,7 +45,7 @@ class Widest(Program):
 
 
 class Gentlest(Program):
-    """The steepest part of the gentlest path, the gentle vertices first."""
+    """The steepest edge of the gentlest path; vertices are processed in that order."""
 
     steepest = Field(WEIGHT, merge="min", missing=math.inf)
     delta = Param(np.float64, 1.0)
