@@ -54,7 +54,7 @@ def parameters_for(program, graph):
     n = graph.num_vertices
     ones = np.ones(n)
     known = {
-        "source": 0, "found": np.zeros(n), "initial": ones * np.arange(n), "held": np.array([0]),
+        "source": 0, "distances": np.zeros(n), "initial": ones * np.arange(n), "held": np.array([0]),
         "sources": np.arange(min(2, n)), "seeds": np.array([0]), "target": 5, "max_iterations": 3,
     }  # fmt: skip
     d = program.declaration

@@ -126,7 +126,7 @@ def test_algorithms(graph, k):
     one, many = both(TargetSSSP, graph, k, source=source, delta=2.0, goal=goal)
     assert_same(one, many, leave_out=())
     found = one.fields["distance"]
-    one, many = both(LevelParents, graph, k, source=source, found=found, horizon=2.0**31 - 1)
+    one, many = both(LevelParents, graph, k, source=source, distances=found, horizon=2.0**31 - 1)
     assert_same(one, many, leave_out=())
     sources = np.arange(min(3, graph.num_vertices))
     for program, g in ((DirectedBetweenness, graph), (Betweenness, graph.symmetrize())):

@@ -104,7 +104,7 @@ BAD = [
     ("g.csv", "src,dst\na,b\nc,d,e\n", {}, "line 3: has 3 columns; expected 2 as in the lines above"),
     ("g.csv", b"src,dst\nZ\xfcrich,Bern\n", {}, "is not UTF-8 text; convert it first"),
     ("g.csv", "a,b\nb,c\n".encode("utf-16"), {}, "is UTF-16 text; save it as UTF-8"),
-    ("g.gml", 'graph [ node [ id 0 label "&#55296;" ] ]', {}, "is not text that UTF-8 can hold"),
+    ("g.gml", 'graph [ node [ id 0 label "&#55296;" ] ]', {}, "cannot be encoded as UTF-8"),
     ("g.csv", "a,b,9007199254740993\nb,c,1.5\n", {}, "line 1: the weight is '9007199254740993', too long"),
     ("g.csv", "a,b,1e400\nb,c,1\n", {}, "line 1: the weight is '1e400', too large for a float"),
     ("g.csv", "a,b,3\nb,c,x\n", {}, r"line 2: the weight is 'x'; .* weight=False \(--no-weight\)"),

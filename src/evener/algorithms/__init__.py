@@ -1,7 +1,7 @@
 """The algorithms, one file each: program, public function, verifier.
 
-A file is imported when its function is first asked for: reading the functors of all of them takes
-longer than importing all the rest of the package.
+A file is imported on first use of its function: analysing the functors of all algorithms takes
+longer than importing the rest of the package.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = [
 
 
 class _Algorithms(ModuleType):
-    """A package whose attribute ``bfs`` is the function, whoever imported the file ``bfs.py``."""
+    """A package whose attribute ``bfs`` is the function, even after an import of ``bfs.py``."""
 
     def __getattr__(self, name: str) -> Any:
         if name not in __all__:
@@ -40,7 +40,7 @@ class _Algorithms(ModuleType):
             return getattr(importlib.import_module(f"{__name__}.{name}"), name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        # Importing a file makes it an attribute of its package, under the name of the function.
+        # An import makes the file an attribute of its package, under the function's name.
         if name in __all__ and isinstance(value, ModuleType):
             value = getattr(value, name)
         super().__setattr__(name, value)

@@ -1,4 +1,4 @@
-"""What callers of the algorithms hand over, checked: weights, values of vertices, numbers."""
+"""Checks of the algorithms' arguments: weights, values of vertices, numbers."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ from evener.graph.spread import Spread, spread_of
 from evener.programs.mistakes import no_parameter
 from evener.programs.program import RUN_OPTIONS
 
-# What callers may hand over, in the words of the signatures. To Python they are anything; the
-# command line makes its options of them (`evener.cli.options`).
+# Annotations of arguments. They mean nothing to Python; the command line derives its options from
+# them (`evener.cli.options`).
 Label = Any  # one vertex
 SomeLabels = Any  # a vertex, or several
 VertexValues = Any  # a number for all vertices, a mapping of labels to numbers, or an array
 
 
 def require_options(algorithm: Callable[..., Any], options: Mapping[str, Any]) -> None:
-    """Refuse what is no option of `evener.run`: parameters of the program are set here alone."""
+    """Refuse options that `evener.run` lacks; program parameters are set by the algorithm only."""
     for name in options:
         if name not in RUN_OPTIONS:
-            taken = inspect.signature(algorithm).parameters
-            own = [one for one in taken if one not in ("graph", "device", "options")]
+            parameters = inspect.signature(algorithm).parameters
+            own = [one for one in parameters if one not in ("graph", "device", "options")]
             raise no_parameter(algorithm.__name__, name, own, RUN_OPTIONS)
 
 
 def spread_of_weights(graph: Graph, algorithm: str, *, finite: bool = False) -> Spread:
-    """The spread of a graph's weights, found once a graph; GraphError if it has none.
+    """The spread of a graph's weights; GraphError if it has none.
 
-    ``finite``: for sums of weights, in which infinite ones make no sense.
+    ``finite`` refuses infinite weights, which make no sense in sums.
     """
     require_graph(graph)
     if graph.weights is None:
         raise GraphError(
-            f"{algorithm} needs weights, but the graph has none; name the column that has them by "
-            "weight= (--weight), or make the graph with one for each edge."
+            f"{algorithm} needs weights, but the graph has none; name the column of weights by "
+            "weight= (--weight), or make the graph with a weight for each edge."
         )
     found = spread_of(graph)
     if math.isnan(found.low):
-        raise GraphError(f"{algorithm} needs weights that are numbers, but one is not-a-number.")
+        raise GraphError(f"{algorithm} needs weights that are numbers, but one is NaN.")
     for one in (found.low, found.high):
         if finite and math.isinf(one):
             raise GraphError(f"{algorithm} takes no infinite weights, but one is {one}.")
@@ -54,24 +54,24 @@ def spread_of_weights(graph: Graph, algorithm: str, *, finite: bool = False) -> 
 
 
 def positive_spread(graph: Graph, algorithm: str, *, finite: bool = False) -> Spread:
-    """The spread of the weights, none of which may be negative; as `spread_of_weights`."""
+    """Like `spread_of_weights`, but refuse negative weights."""
     found = spread_of_weights(graph, algorithm, finite=finite)
     if found.low < 0:
         raise GraphError(f"{algorithm} takes no negative weights, but one is {found.low}.")
     return found
 
 
-def values_of_vertices(graph: Graph, given: Any, name: str, default: float) -> np.ndarray:
-    """One float for each vertex, from None, a number, a mapping of labels, or an array."""
+def values_of_vertices(graph: Graph, argument: Any, name: str, default: float) -> np.ndarray:
+    """Convert None, a number, a mapping of labels or an array to one float per vertex."""
     n = graph.num_vertices
-    if given is None:
+    if argument is None:
         return np.full(n, default)
-    if isinstance(given, Mapping):
+    if isinstance(argument, Mapping):
         values = np.full(n, default)
-        if given:
-            values[graph.index_of(list(given))] = _floats(list(given.values()), name)
+        if argument:
+            values[graph.index_of(list(argument))] = _floats(list(argument.values()), name)
     else:
-        values = np.array(_floats(given, name))
+        values = np.array(_floats(argument, name))
         if values.ndim == 0:
             values = np.full(n, values)
         elif values.shape != (n,):
@@ -81,27 +81,27 @@ def values_of_vertices(graph: Graph, given: Any, name: str, default: float) -> n
     return values
 
 
-def chances(graph: Graph, personalization: Any) -> np.ndarray:
-    """How likely a jump goes to each vertex: floats that add up to 1, none negative."""
-    found = values_of_vertices(graph, personalization, "personalization", 0.0)
-    if len(found) == 0:
-        return found
-    if found.min() < 0 or found.sum() == 0:
+def jump_chances(graph: Graph, personalization: Any) -> np.ndarray:
+    """The probability that a jump goes to each vertex: non-negative floats that sum to 1."""
+    values = values_of_vertices(graph, personalization, "personalization", 0.0)
+    if len(values) == 0:
+        return values
+    if values.min() < 0 or values.sum() == 0:
         raise GraphError("personalization must hold no negative value, and one above 0.")
-    return found / found.sum()
+    return values / values.sum()
 
 
-def _floats(given: Any, name: str) -> np.ndarray:
+def _floats(argument: Any, name: str) -> np.ndarray:
     try:
-        return np.asarray(given, dtype=np.float64)
+        return np.asarray(argument, dtype=np.float64)
     except (TypeError, ValueError):
         raise GraphError(
-            f"{name} is {type(given).__name__}; give a number, an array or a dict of labels."
+            f"{name} is {type(argument).__name__}; give a number, an array or a dict of labels."
         ) from None
 
 
 def number(value: Any, name: str, low: float, high: float = math.inf) -> float:
-    """A number within bounds, both included."""
+    """Check a number from ``low`` to ``high``, both included."""
     try:
         found = float(value)
     except (TypeError, ValueError, OverflowError):
@@ -113,7 +113,7 @@ def number(value: Any, name: str, low: float, high: float = math.inf) -> float:
 
 
 def whole(value: Any, name: str, low: int = 0) -> int:
-    """A whole number that is not too small."""
+    """Check a whole number of at least ``low``."""
     try:
         found = operator.index(value)
     except TypeError:
@@ -132,7 +132,7 @@ def one_vertex(graph: Graph, label: Any, name: str) -> int:
 
 
 def choose_sources(graph: Graph, sources: Any, seed: int) -> np.ndarray:
-    """Indices of all vertices, of so many at random, or of those with some labels."""
+    """Indices of all vertices, of a number of random ones, or of given labels."""
     n, seed = graph.num_vertices, seed_of(seed, low=0)
     if sources is None:
         return np.arange(n)
@@ -148,13 +148,13 @@ def choose_sources(graph: Graph, sources: Any, seed: int) -> np.ndarray:
 
 
 def sums_of_out_weights(graph: Graph) -> np.ndarray:
-    """The sum of the weights of each vertex's out-arcs."""
+    """The weight of each vertex's out-arcs, summed."""
     n = graph.num_vertices
     return np.bincount(graph._sources(), weights=graph.weights, minlength=n)[:n]
 
 
 def sums_of_in_weights(graph: Graph) -> np.ndarray:
-    """The sum of the weights of each vertex's in-arcs."""
+    """The weight of each vertex's in-arcs, summed."""
     n = graph.num_vertices
     if n == 0:
         return np.zeros(0)

@@ -1,16 +1,16 @@
-"""Betweenness centrality: on how many of the shortest paths between others a vertex lies.
+"""Betweenness centrality: the share of shortest paths between other vertices through each vertex.
 
 Method: Brandes (A faster algorithm for betweenness centrality, J. Math. Sociology 2001). From each
-source a breadth-first search counts the shortest paths σ to every vertex, level by level; then,
-level by level backwards, the dependency δ(v) = σ(v) · Σ (1 + δ(w)) / σ(w) over the neighbours w one
-level farther. Both sums are gathers, so they need no atomics and only the values of neighbours.
-Where a device has more to give than one source asks for, several go side by side, each on a copy of
-the graph.
+source a breadth-first search counts the shortest paths σ to every vertex, level by level. Then a
+pass back over the levels computes the dependency δ(v) = σ(v) · Σ (1 + δ(w)) / σ(w) over the
+neighbours w one level farther. Both sums are gathers, so they need no atomics and only the values
+of neighbours. If one source does not occupy the device, several run side by side, each on a copy
+of the graph.
 
-Encoding of counts: σ and the coefficient (1 + δ) / σ grow beyond any float; `packed` holds them.
+Encoding: σ and the coefficient (1 + δ) / σ exceed the range of floats; `packed` encodes them.
 
-Scores are scaled as NetworkX does: divided by the number of pairs if normalized, else halved for
-undirected graphs; from k of n sources they are extrapolated to all.
+Scores are scaled as in NetworkX: divided by the number of pairs if normalized, else halved for
+undirected graphs; scores from k of n sources are extrapolated.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 from numpy import float64, int32, int64
 
 from evener.algorithms.arguments import SomeLabels, choose_sources, require_options
-from evener.algorithms.outcome import only
+from evener.algorithms.outcome import keep_only
 from evener.algorithms.packed import ONE, exponent_of, fraction_of, pack, plus, product, scaled
 from evener.algorithms.verify_betweenness import scales
 from evener.algorithms.verify_betweenness import verify as verify
@@ -39,7 +39,7 @@ UNREACHED = ELSEWHERE = 2**31 - 1
 
 
 class Betweenness(Program):
-    """Scores of an undirected graph, one source a round, or one on each of its copies."""
+    """Scores of an undirected graph; each round has one source on each copy of the graph."""
 
     score = Field(float64, merge="sum")
     depth = Field(int32, fill=UNREACHED, merge="min")
@@ -106,7 +106,7 @@ class Betweenness(Program):
         self.paths[at[:copies]] = ONE
         return at[:copies]
 
-    # A level reads only its neighbours' levels, never itself: values may be seen at once.
+    # A level reads only adjacent levels, never itself, so writes may be visible at once.
     counting = repeat(
         advance(reach, where=unreached),
         gather(paths_before, plus, count_paths, asynchronous=True),
@@ -124,7 +124,7 @@ class Betweenness(Program):
 
 
 class DirectedBetweenness(Betweenness):
-    """The same where the neighbours one level farther are found along out-arcs."""
+    """Scores of a directed graph, where neighbours one level farther are found along out-arcs."""
 
     delta = Field(float64, merge="sum")
 
@@ -163,22 +163,22 @@ def betweenness(
     Parameters
     ----------
     graph
-        The graph; weights are not read, and parallel arcs are different paths.
+        The graph; weights are ignored, and parallel arcs count as different paths.
     sources
-        Where paths begin: None for all vertices, a number for as many of them at random, or a
-        list of labels. From fewer than all, scores are estimates.
+        The vertices where paths begin: None for all, a number for that many random ones, or a list
+        of labels. With fewer than all, scores are estimates.
     normalized
         Whether to divide by the number of ordered pairs of other vertices, so that scores are from
         0 to 1.
     seed
-        Of the random choice of sources: a whole number of at least 0.
+        Seed for the random choice of sources: a whole number of at least 0.
     device, **options
         Where and how to run, as in `evener.run`.
 
     Returns
     -------
     Result
-        ``score``. With a single source there is no estimate for itself: not-a-number.
+        ``score``. A single source has no estimate for itself: its score is NaN.
 
     Examples
     --------
@@ -196,4 +196,4 @@ def betweenness(
         program, graph, sources=chosen, scale=general, scale_of_sources=of_sources, device=device,
         **{"side_by_side": max(1, len(chosen)), **options},
     )  # fmt: skip
-    return only(result, "score")
+    return keep_only(result, "score")

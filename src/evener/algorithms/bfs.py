@@ -1,12 +1,12 @@
 """Breadth-first search: hops from the nearest of one or more sources, and a tree of parents.
 
-Method: a level a superstep. The operator chooses between pushing from the frontier and pulling
+Method: one level per superstep. The operator chooses between pushing from the frontier and pulling
 to the unreached vertices (Beamer, Asanović, Patterson: Direction-optimizing breadth-first search,
-SC 2012); the program does not know which.
+SC 2012); the program is independent of the choice.
 
-Encoding: ``depth`` is -1 where no path leads; ``parent`` holds the index of a neighbour one level
-nearer, -1 at a source and where unreached. Which of several such neighbours it is may differ
-between runs.
+Encoding: ``depth`` is -1 if a vertex is unreached; ``parent`` is the index of a neighbour one level
+nearer, -1 at a source and where unreached. If there are several such neighbours, the choice may
+differ between runs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from numpy import int32, int64
 
 from evener.algorithms.arguments import Label, SomeLabels, one_vertex, require_options, whole
-from evener.algorithms.outcome import only
+from evener.algorithms.outcome import keep_only
 from evener.device import atomic
 from evener.engine.run import run
 from evener.graph.csr import Graph, require_graph
@@ -31,7 +31,7 @@ UNREACHED = 2**31 - 1
 
 
 class BFS(Program):
-    """Hops from one source, a level a superstep."""
+    """Hops from the sources, one level per superstep."""
 
     depth = Field(int32, fill=UNREACHED, merge="min", missing=-1)
     parent = Field(VERTEX, fill=-1, follows=depth)
@@ -56,7 +56,7 @@ class BFS(Program):
 
 
 class BoundedBFS(BFS):
-    """The same, which stops at a depth or at the level of one vertex."""
+    """A BFS that stops at a depth or at the level of one vertex."""
 
     goal = Param(int64, -1)
     limit = Param(int64, UNREACHED)
@@ -92,7 +92,7 @@ def bfs(
     Parameters
     ----------
     graph
-        The graph; weights are not read.
+        The graph; weights are ignored.
     source
         A label, or several.
     target
@@ -125,17 +125,17 @@ def bfs(
     if goal >= 0 and np.any(np.equal(graph.index_of(source), goal)):
         limit = 0
     found = run(BoundedBFS, graph, source=source, goal=goal, limit=limit, device=device, **options)
-    return only(found, "depth", "parent")
+    return keep_only(found, "depth", "parent")
 
 
 def verify(graph: Graph, result: Any, source: Any, cutoff: int | None = None) -> None:
-    """Assert that a result is a breadth-first search, whichever parents it chose.
+    """Assert that a result is a breadth-first search, with any choice of parents.
 
     1. Exactly the sources have depth 0, and they have no parent.
-    2. An arc leads at most one level farther: with 3 this makes every depth the least possible.
+    2. No arc skips a level; with 3 this makes every depth the least possible.
     3. Every other reached vertex has a parent one level nearer, with an arc from it.
-    4. An unreached vertex has no parent, and no arc leads to it from a reached vertex (other than
-       from one at the ``cutoff``).
+    4. An unreached vertex has no parent, and no arc leads to it from a reached vertex (except from
+       one at the ``cutoff``).
     """
     depth, parent = np.asarray(result.depth), np.asarray(result.parent)
     src, dst = graph._sources(), graph.indices

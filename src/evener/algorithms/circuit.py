@@ -1,13 +1,13 @@
-"""Circuit simulation (CS): the potential of every node of a net of conductors.
+"""Circuit simulation (CS): the potential of every vertex of a network of conductors.
 
-By Kirchhoff's law a node's potential is the mean of its neighbours' potentials, weighted by the
-conductances between them; some nodes are held at a given potential (CS in Khorasani, Gupta,
+By Kirchhoff's law the potential of a vertex is the mean of its neighbours' potentials, weighted by
+the conductances between them; some vertices are held at a fixed potential (CS in Khorasani, Gupta,
 Bhuyan: Scalable SIMD-efficient graph processing on GPUs, PACT 2015).
 
-Method: Jacobi's iteration over in-edges: all nodes at once, from the potentials of the iteration
-before, until none moves by ``tol``.
+Method: Jacobi iteration over in-edges: all vertices at once, from the potentials of the previous
+iteration, until none moves by ``tol``.
 
-Encoding: the weight of an arc is the conductance that its target sees. A node with no in-arc of
+Encoding: the weight of an arc is the conductance seen by its target. A vertex without an in-arc of
 positive conductance keeps its initial potential.
 """
 
@@ -29,7 +29,7 @@ from evener.algorithms.arguments import (
     values_of_vertices,
     whole,
 )
-from evener.algorithms.outcome import note_convergence, only
+from evener.algorithms.outcome import keep_only, note_convergence
 from evener.engine.run import run
 from evener.errors import GraphError
 from evener.graph.csr import Graph
@@ -41,10 +41,10 @@ if TYPE_CHECKING:
 
 
 class Circuit(Program):
-    """Potentials of the nodes that are not held."""
+    """Potentials of the vertices that are not fixed."""
 
     potential = Field(float64)
-    conductance = Field(float64)  # of all in-arcs together; 0 also for a node that is held
+    conductance = Field(float64)  # of all in-arcs together; 0 for a fixed vertex
     moved = Field(float64)
     tol = Param(float64, 1e-6)
     max_iterations = Param(int64, 1000)
@@ -93,23 +93,22 @@ def circuit(
     device: str = "auto",
     **options: Any,
 ) -> Result:
-    """The potential of every node of a circuit.
+    """The potential of every vertex of a circuit.
 
     Parameters
     ----------
     graph
-        A graph whose weights are conductances, none negative or infinite; each is seen by
-        the arc's target, so an ordinary circuit is an undirected graph.
+        A graph whose weights are conductances, none negative or infinite. An arc's target sees its
+        conductance, so an ordinary circuit is an undirected graph.
     fixed
-        The nodes that are held and their potentials, as a dict of labels.
+        The vertices with a fixed potential and these potentials, as a dict of labels.
     initial
-        The potentials to start from: a number, a dict of labels (all others 0) or an array; 0 by
-        default.
+        The initial potentials: a number, a dict of labels (all others 0) or an array; by default 0.
     tol
-        The iteration ends once no potential moves by this much.
+        The iteration ends once no potential changes by this much.
     max_iterations
-        The most iterations; if they do not suffice there is a warning, and
-        ``stats["converged"]`` is False.
+        Limit for the iterations; reaching it without convergence gives a warning and sets
+        ``stats["converged"]`` to False.
     device, **options
         Where and how to run, as in `evener.run`.
 
@@ -139,7 +138,7 @@ def circuit(
         device=device, **options,
     )  # fmt: skip
     note_convergence(result, "circuit", result.largest_move, tol, limit)
-    return only(result, "potential")
+    return keep_only(result, "potential")
 
 
 def verify(
@@ -147,22 +146,22 @@ def verify(
 ) -> None:
     """Assert that a converged result is balanced.
 
-    1. Nodes that are held have their potential.
-    2. Nodes without conductance have their initial one.
+    1. Fixed vertices have their potential.
+    2. Vertices without conductance have their initial potential.
     3. Every other potential is within ``tol`` of the mean that Kirchhoff's law demands.
     """
     potential = np.asarray(result.potential)
     assert graph.weights is not None
     held = graph.index_of(list(fixed))
-    assert (potential[held] == np.array(list(fixed.values()))).all(), "a held potential moved"
+    assert (potential[held] == np.array(list(fixed.values()))).all(), "a fixed potential moved"
     conductance = sums_of_in_weights(graph)
     start = values_of_vertices(graph, initial, "initial", 0.0)
     free = np.ones(graph.num_vertices, bool)
     free[held] = False
     alone = free & (conductance == 0)
-    assert (potential[alone] == start[alone]).all(), "a node without conductance moved"
+    assert (potential[alone] == start[alone]).all(), "a vertex without conductance moved"
     driven = np.zeros(graph.num_vertices)
     np.add.at(driven, graph.indices, graph.weights * potential[graph._sources()])
     free &= conductance > 0
     off = np.abs(driven[free] / conductance[free] - potential[free])
-    assert (off <= tol + 1e-12 * np.abs(potential[free])).all(), "a node is not balanced"
+    assert (off <= tol + 1e-12 * np.abs(potential[free])).all(), "a vertex is not balanced"

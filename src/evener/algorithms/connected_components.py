@@ -1,18 +1,18 @@
 """Connected components, weak ones if the graph is directed.
 
 Method: Afforest (Sutton, Ben-Nun, Barak: Optimizing parallel graph connectivity computation via
-subgraph sampling, IPDPS 2018). Every vertex points to one of its component, itself at first. An
-edge *hooks* the higher of two roots onto the lower; *compressing* makes everyone point to its
-root. Two neighbours of each vertex are hooked first: that joins most of the graph into one giant
-component. The rest of the edges then matter only where an end is outside it, so most neighbour
-lists are never read. As the giant counts, among a sample, the component of a vertex of the largest
-degree, of several the one with the lowest root, which has won most hooks: one reduction finds it,
-and any choice is correct.
+subgraph sampling, IPDPS 2018). Every vertex points to a vertex of its component, initially itself.
+An edge *hooks* the higher of two roots onto the lower; *compressing* makes every vertex point to
+its root. First, two edges of each vertex are hooked, which joins most of the graph into one giant
+component. The other edges then matter only if an end is outside it, so most neighbour lists are
+never read. The giant is taken to be the component of a sampled vertex of the largest degree; among
+several, that with the lowest root, which has won most hooks. One reduction finds it, and any choice
+is correct.
 
-A list may be left out only if its edges are in another list too, so a directed graph takes the
-program that reads them all. The last step repeats until no edge hooks: where several devices
-merge their replicas two hooks of one root may meet, of which the lower survives; the edge behind
-the other one hooks again in the next round.
+A list may be skipped only if its edges are also in another list, so a directed graph needs the
+program that reads all lists. The last step repeats until no edge hooks: when several devices merge
+their replicas, two hooks of one root may collide; the lower one survives, and the edge of the other
+hooks again in the next round.
 
 Encoding: ``component`` is the smallest index in the component.
 """
@@ -25,7 +25,7 @@ import numpy as np
 from numpy import int64
 
 from evener.algorithms.arguments import require_options
-from evener.algorithms.outcome import only
+from evener.algorithms.outcome import keep_only
 from evener.device import atomic
 from evener.engine.run import run
 from evener.graph.csr import Graph, require_graph
@@ -36,7 +36,7 @@ from evener.programs.stages import compute, edges, reduce, repeat
 if TYPE_CHECKING:
     from evener.engine.results.result import Result
 
-LABEL_BITS = 33  # of the key that is reduced: the degree above, the component below
+LABEL_BITS = 33  # low bits of the reduced key, for the component; the degree is above them
 LABEL = (1 << LABEL_BITS) - 1
 SAMPLES = 1024
 
@@ -81,7 +81,7 @@ class DirectedComponents(Program):
 
 
 class Components(DirectedComponents):
-    """Components of an undirected graph: what is inside the giant one is not looked at."""
+    """Components of an undirected graph; most edges within the giant component are skipped."""
 
     giant = Scalar(int64, "max")
 
@@ -97,7 +97,7 @@ class Components(DirectedComponents):
 
     def start(self):
         step = max(1, self.num_vertices // SAMPLES)
-        return np.arange(0, self.num_vertices, step)  # among them the giant is looked for
+        return np.arange(0, self.num_vertices, step)  # the sample that finds the giant
 
     loop = (
         edges(hook, neighbours=(0, 1)),
@@ -114,12 +114,12 @@ class Components(DirectedComponents):
 
 
 def connected_components(graph: Graph, *, device: str = "auto", **options: Any) -> Result:
-    """The connected component of every vertex; of a directed graph, the weak one.
+    """The connected component of every vertex; the weak one in a directed graph.
 
     Parameters
     ----------
     graph
-        The graph; weights and the direction of arcs are not read.
+        The graph; weights and the direction of arcs are ignored.
     device, **options
         Where and how to run, as in `evener.run`.
 
@@ -146,25 +146,25 @@ def connected_components(graph: Graph, *, device: str = "auto", **options: Any) 
         own = np.arange(graph.num_vertices, dtype=result.component.dtype, like=result.component)
         return int(np.count_nonzero(result.component == own))
 
-    return only(result, "component")._attach(count=count)
+    return keep_only(result, "component")._attach(count=count)
 
 
 def verify(graph: Graph, result: Any) -> None:
-    """Assert that a result labels the (weakly) connected components, whatever its labels are.
+    """Assert that a result labels the (weakly) connected components, with any labels.
 
-    1. The ends of every arc have one label.
-    2. There are as many labels as components, by a search over the arcs in both directions: with
-       1 this makes the labels distinguish components.
-    3. ``count`` is that number, if the result has one.
+    1. The ends of every arc have the same label.
+    2. There are as many labels as components, by a search over the arcs in both directions; with 1
+       this makes the labels distinguish components.
+    3. ``count``, if the result has it, is that number.
     """
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components as search
 
     component = np.asarray(result.component)
     src, dst, n = graph._sources(), graph.indices, graph.num_vertices
-    assert len(component) == n, "there is not one label a vertex"
+    assert len(component) == n, "there is not one label per vertex"
     assert (component[src] == component[dst]).all(), "an arc joins two labels"
     ones = np.ones(len(dst), np.int8)
     count = search(csr_array((ones, (src, dst)), shape=(n, n)), directed=False)[0] if n else 0
-    assert len(np.unique(component)) == count, "a component has several labels, or a label several"
+    assert len(np.unique(component)) == count, "labels and components differ in number"
     assert getattr(result, "count", count) == count, "count is not the number of components"

@@ -1,13 +1,13 @@
-"""Heat simulation (HS): how heat spreads over a graph until it is even.
+"""Heat simulation (HS): heat spreads over a graph until it reaches equilibrium.
 
-In each step the temperature of a vertex grows by Σ c·(q_u − q) over its in-arcs, c being the
+In each step the temperature of a vertex grows by Σ c·(q_u − q) over its in-arcs, where c is the
 coefficient of the arc (HS in Khorasani, Gupta, Bhuyan: Scalable SIMD-efficient graph processing on
 GPUs, PACT 2015).
 
 Method: the explicit scheme, all vertices at once, until none changes by ``tol``. Coefficients are
-the weights times ``step``, the length of a step in time. The scheme is stable while no vertex's
-coefficients add up to more than 1; by default the step makes the largest sum one half, so that
-neighbours cannot swap their heat for ever.
+the weights times ``step``, the time step. The scheme is stable if the coefficients of each vertex
+sum to at most 1. The default step makes the largest sum one half, so that neighbours cannot swap
+their heat forever.
 
 Encoding: the weight of an arc is the rate at which its source warms its target.
 """
@@ -28,7 +28,7 @@ from evener.algorithms.arguments import (
     values_of_vertices,
     whole,
 )
-from evener.algorithms.outcome import note_convergence, only
+from evener.algorithms.outcome import keep_only, note_convergence
 from evener.engine.run import run
 from evener.errors import GraphError
 from evener.graph.csr import Graph
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 class Heat(Program):
-    """Temperatures, one step of time a superstep."""
+    """Temperatures, one time step per superstep."""
 
     temperature = Field(float64)
     moved = Field(float64)
@@ -95,15 +95,15 @@ def heat(
     graph
         A graph whose weights are rates of heat flow, none negative or infinite.
     initial
-        The temperatures to start from: a number, a dict of labels (all others 0) or an array.
+        The initial temperatures: a number, a dict of labels (all others 0) or an array.
     step
-        The length of a step, by which all rates are multiplied; ``"auto"`` makes the largest sum of
-        rates into a vertex one half. Longer steps than give 1 are refused, for they diverge.
+        The time step, by which all rates are multiplied; ``"auto"`` makes the largest sum of rates
+        into a vertex one half. Steps that make it larger than 1 diverge and are refused.
     tol
         The simulation ends once no temperature changes by this much in a step.
     max_iterations
-        The most steps; if the heat still flows there is a warning, and ``stats["converged"]`` is
-        False.
+        Limit for the steps; reaching it while heat still flows gives a warning and sets
+        ``stats["converged"]`` to False.
     device, **options
         Where and how to run, as in `evener.run`.
 
@@ -133,15 +133,15 @@ def heat(
         device=device, **options,
     )  # fmt: skip
     note_convergence(result, "heat", result.largest_move, tol, limit)
-    return only(result, "temperature")
+    return keep_only(result, "temperature")
 
 
 def verify(graph: Graph, result: Any, initial: Any, *, tol: float = 1e-6) -> None:
-    """Assert that a converged result of ``step="auto"`` is one that heat flow ends in.
+    """Assert that a converged result of ``step="auto"`` is an equilibrium.
 
-    1. Temperatures stay within those of the start.
+    1. Temperatures are within the range of the initial ones.
     2. Another step changes none by more than ``tol``.
-    3. In an undirected graph no heat is lost: its sum is that of the start.
+    3. In an undirected graph the sum of temperatures is preserved.
     """
     temperature = np.asarray(result.temperature)
     start = values_of_vertices(graph, initial, "initial", 0.0)
@@ -149,8 +149,8 @@ def verify(graph: Graph, result: Any, initial: Any, *, tol: float = 1e-6) -> Non
         return
     assert graph.weights is not None
     slack = 1e-9 * np.abs(start).max()
-    assert temperature.min() >= start.min() - slack, "a vertex is colder than any was"
-    assert temperature.max() <= start.max() + slack, "a vertex is hotter than any was"
+    assert temperature.min() >= start.min() - slack, "a vertex is colder than the initial minimum"
+    assert temperature.max() <= start.max() + slack, "a vertex is hotter than the initial maximum"
     src, dst = graph._sources(), graph.indices
     flow = np.zeros(len(start))
     np.add.at(flow, dst, graph.weights * (temperature[src] - temperature[dst]))

@@ -1,11 +1,11 @@
-"""Neural network (NN): the state in which a recurrent network of neurons comes to rest.
+"""Neural network (NN): the state of rest of a recurrent network of neurons.
 
 The activation of a neuron is x = tanh Σ w·x_u over its in-arcs (NN in Khorasani, Gupta, Bhuyan:
 Scalable SIMD-efficient graph processing on GPUs, PACT 2015; the networks are Hopfield's: Neurons
 with graded response, PNAS 1984).
 
-Method: all neurons at once, from the activations of the iteration before, until none moves by
-``tol``. Networks with strong inhibition may swing for ever; then the result says so.
+Method: all neurons at once, from the activations of the previous iteration, until none moves by
+``tol``. A network with strong inhibition may oscillate forever; the result then reports that.
 
 Encoding: weights of any sign, activations from -1 to 1. A neuron without in-arcs is an input: it
 keeps its initial activation.
@@ -27,7 +27,7 @@ from evener.algorithms.arguments import (
     values_of_vertices,
     whole,
 )
-from evener.algorithms.outcome import note_convergence, only
+from evener.algorithms.outcome import keep_only, note_convergence
 from evener.engine.run import run
 from evener.graph.csr import Graph
 from evener.programs import Field, Param, Program, Scalar, functor
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class Neural(Program):
-    """Activations, all neurons a superstep."""
+    """Activations, updated for all neurons in each superstep."""
 
     activation = Field(float64)
     moved = Field(float64)
@@ -88,20 +88,20 @@ def neural(
     device: str = "auto",
     **options: Any,
 ) -> Result:
-    """The activation of every neuron once the network rests.
+    """The activation of every neuron when the network is at rest.
 
     Parameters
     ----------
     graph
         A graph with weights of any sign, none infinite.
     initial
-        The activations to start from: a number, a dict of labels (all others 0) or an array. Where
-        all are 0 they stay so.
+        The initial activations: a number, a dict of labels (all others 0) or an array. If all are
+        0 they stay 0.
     tol
-        The iteration ends once no activation moves by this much.
+        The iteration ends once no activation changes by this much.
     max_iterations
-        The most iterations; if they do not suffice there is a warning, and
-        ``stats["converged"]`` is False.
+        Limit for the iterations; reaching it without convergence gives a warning and sets
+        ``stats["converged"]`` to False.
     device, **options
         Where and how to run, as in `evener.run`.
 
@@ -127,15 +127,15 @@ def neural(
         device=device, **options,
     )  # fmt: skip
     note_convergence(result, "neural", result.largest_move, tol, limit)
-    return only(result, "activation")
+    return keep_only(result, "activation")
 
 
 def verify(graph: Graph, result: Any, *, initial: Any = 1.0, tol: float = 1e-6) -> None:
     """Assert that a converged result is a state of rest.
 
     1. Inputs have their initial activation.
-    2. Every other activation is within ``tol`` of tanh Σ w·x, with room for the weights to
-       magnify what may still have moved.
+    2. Every other activation is within ``tol`` of tanh Σ w·x, with an allowance for weights that
+       magnify the remaining movement.
     """
     activation = np.asarray(result.activation)
     assert graph.weights is not None

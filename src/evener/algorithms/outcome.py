@@ -1,4 +1,4 @@
-"""What algorithms do to the result of their program before they hand it on."""
+"""What algorithms do with the result of their program before returning it."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import warnings
 from evener.engine.results.result import Result
 
 
-def only(result: Result, *names: str) -> Result:
-    """The result with the fields that the algorithm promises, less what it only worked with."""
+def keep_only(result: Result, *names: str) -> Result:
+    """Remove all fields from the result but those that the algorithm documents."""
     result._fields = result._fields.only(*names)
     result._extra.clear()
     return result
 
 
 def note_convergence(result: Result, algorithm: str, moved: float, tol: float, limit: int) -> None:
-    """Set ``stats["converged"]``, and warn in one sentence if the answer is not the one asked for.
+    """Set ``stats["converged"]``, and warn if the iteration ended before it converged.
 
-    ``moved`` is what ``tol`` bounds, as the last iteration left it.
+    ``moved`` is the quantity that ``tol`` bounds, after the last iteration.
     """
     ended = result.stats["supersteps"] > 0 and moved < tol
     converged = result.graph.num_vertices == 0 or ended

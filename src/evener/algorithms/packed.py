@@ -1,13 +1,14 @@
-"""Floats of a huge range in one 64-bit integer: counts of paths, and what is divided by them.
+"""Floats with a huge exponent range in a 64-bit integer, for counts of paths and their quotients.
 
-On a lattice the paths between two vertices are more than any float holds (2^3000 on one of 1500²),
-and within one level their number ranges from 1 to that, so no factor for a level can hold it.
+The number of paths between two vertices of a lattice exceeds the range of floats (2^3000 on 1500²
+vertices), and within one level it ranges from 1 to that, so a common factor per level is no
+solution.
 
-Encoding: 19 bits of exponent above 44 of mantissa whose top bit is set; 0 is 0. Codes compare like
-their values. Adding aligns, adds and carries: a few integer operations, exact up to 2^44 and
+Encoding: 19 bits of exponent above 44 bits of mantissa whose top bit is set; 0 is 0. Codes compare
+like their values. Addition aligns, adds and carries: a few integer operations, exact up to 2^44 and
 rounded to 44 bits beyond. Exponents reach 2^±262144.
 
-Functors call these functions; a gather combines with `plus` itself.
+Functors call these functions; a gather uses `plus` as its combination.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from numpy import float64, int64
 
 from evener.programs.functors import routine
 
-BITS = 44  # of the mantissa
+BITS = 44  # in the mantissa
 MANTISSA = (1 << BITS) - 1
 UNIT, WHOLE = 2.0 ** (1 - BITS), 2.0**BITS  # a multiplication costs less than ldexp
 CENTRE = 1 << 18  # the exponent of numbers from 1 to less than 2

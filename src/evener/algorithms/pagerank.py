@@ -1,15 +1,15 @@
-"""PageRank: the share of its time that a random surfer spends at each vertex.
+"""PageRank: the share of time that a random surfer spends at each vertex.
 
 Method: power iteration over in-edges (Page, Brin, Motwani, Winograd: The PageRank citation
-ranking, 1999). The iteration keeps the *share* that one out-arc of a vertex carries (rank ÷
-out-degree, or ÷ the sum of its weights), so that a gather reads one number an arc, and the rank of
-the iteration before; the rank itself, share × out-degree, is worked out at the end. Each array less
-that an iteration touches makes room in the cache for the shares that it reads at random. The
-rank of dangling vertices, which have no out-arc to pass it on, is spread like the jumps; a graph
-without such vertices takes the program without that reduction.
+ranking, 1999). The iteration stores the *share* carried by each out-arc of a vertex (rank ÷
+out-degree, or ÷ the sum of its weights), so that a gather reads one number per arc, and the rank of
+the previous iteration; the final rank, share × out-degree, is computed at the end. Touching fewer
+arrays leaves more of the cache for the shares, which are read at random. The rank of dangling
+vertices, which have no out-arc, is distributed like the jumps; a graph without such vertices uses
+the program without that reduction.
 
-Encoding: ranks add up to 1. The iteration ends once the ranks changed by less than ``tol`` in
-total (Σ|Δ|), or after ``max_iterations``.
+Encoding: ranks sum to 1. The iteration ends once the ranks change by less than ``tol`` in total
+(Σ|Δ|), or after ``max_iterations``.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from numpy import float32, float64, int64
 
 from evener.algorithms.arguments import (
     VertexValues,
-    chances,
+    jump_chances,
     number,
     positive_spread,
     require_options,
     sums_of_out_weights,
     whole,
 )
-from evener.algorithms.outcome import note_convergence, only
+from evener.algorithms.outcome import keep_only, note_convergence
 from evener.algorithms.verify_pagerank import verify as verify
 from evener.engine.run import run
 from evener.errors import GraphError
@@ -46,8 +46,8 @@ if TYPE_CHECKING:
 class PageRank(Program):
     """Ranks of a graph in which every vertex has an out-arc."""
 
-    rank = Field(REAL)  # of the iteration before, until the loop has ended
-    share = Field(REAL)  # what one out-arc carries
+    rank = Field(REAL)  # of the previous iteration, until the loop ends
+    share = Field(REAL)  # the rank carried by each out-arc
     damping = Param(REAL, 0.85)
     tol = Param(float64, 1e-6)
     max_iterations = Param(int64, 100)
@@ -132,9 +132,9 @@ class DanglingPageRank(PageRank):
 
 
 class PersonalPageRank(DanglingPageRank):
-    """Ranks whose jumps go to some vertices rather than to all alike."""
+    """Ranks with jumps whose probabilities differ between vertices."""
 
-    jumps = Field(REAL)  # the chance that a jump goes to the vertex
+    jumps = Field(REAL)  # the probability that a jump goes to the vertex
 
     @functor
     def jump(v, s):
@@ -146,7 +146,7 @@ class PersonalPageRank(DanglingPageRank):
 
 
 class WeightedPageRank(PersonalPageRank):
-    """Ranks whose surfer takes an arc as often as its weight says."""
+    """Ranks of a surfer who follows arcs in proportion to their weights."""
 
     strength = Field(float64)  # the sum of the weights of a vertex's out-arcs, or 1
     dangles = Field(bool)
@@ -182,24 +182,25 @@ def pagerank(
     device: str = "auto",
     **options: Any,
 ) -> Result:
-    """The PageRank of every vertex; the ranks add up to 1.
+    """The PageRank of every vertex; the ranks sum to 1.
 
     Parameters
     ----------
     graph
         The graph; ranks flow along its arcs.
     damping
-        The chance to follow an arc rather than to jump, from 0 to 1.
+        The probability of following an arc instead of jumping, from 0 to 1.
     tol
         The iteration ends once the ranks change by less than this in total.
     max_iterations
-        The most iterations; if they do not suffice there is a warning, and
-        ``stats["converged"]`` is False.
+        Limit for the iterations; reaching it without convergence gives a warning and sets
+        ``stats["converged"]`` to False.
     personalization
-        How likely a jump goes to each vertex: a dict of labels (all others 0) or an array, in any
-        scale; by default all alike. The rank of vertices without out-arcs is spread likewise.
+        The relative probability of a jump to each vertex: a dict of labels (all others 0) or an
+        array; by default all are equal. The rank of vertices without out-arcs is distributed
+        likewise.
     weighted
-        Whether an arc is followed as often as its weight says; none may be negative or infinite.
+        Follow arcs in proportion to their weights, none of which may be negative or infinite.
     dtype
         float64 or float32.
     device, **options
@@ -240,8 +241,8 @@ def pagerank(
     elif graph.num_vertices and graph._least_degree == 0:
         program = DanglingPageRank
     if personalization is not None:
-        parameters["personalization"] = chances(graph, personalization)
+        parameters["personalization"] = jump_chances(graph, personalization)
     result = run(program, graph, device=device, dtype=kind, **parameters, **options)
     limit = parameters["max_iterations"]
     note_convergence(result, "pagerank", result.change, parameters["tol"], limit)
-    return only(result, "rank")
+    return keep_only(result, "rank")

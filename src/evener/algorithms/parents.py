@@ -1,10 +1,11 @@
-"""A tree of shortest paths, found from the distances: a pass over all arcs.
+"""A tree of shortest paths, computed from the distances by a pass over all arcs.
 
-Writing parents while relaxing would race, and cost all who do not ask for them half as much again.
-First the smallest source index over *tight* arcs (distance + weight = distance) from a strictly
-nearer vertex, then, level by level, over tight arcs between vertices of equal distance, which zero
-weights make, and float weights too small to change a sum. Taking both at once could close a circle.
-Every run therefore gives the same tree.
+Writing parents while relaxing would race, and would make every run take half as long again. First,
+each vertex gets the smallest source index over *tight* arcs (distance of the source + weight = own
+distance) from strictly nearer vertices. Then, level by level, vertices without a parent get one
+over tight arcs from vertices of equal distance, which occur with zero weights and with float
+weights too small to change a sum. One pass for both could close a cycle. The result is the same
+tree in every run.
 
 Encoding: ``parent`` is an index, -1 at a source and where unreached.
 """
@@ -29,7 +30,7 @@ NOT_ADOPTED = 2**31 - 1
 
 
 class Parents(Program):
-    """Parents over positive integer weights: no two ends of a tight arc are level."""
+    """Parents for positive integer weights: no tight arc joins vertices of equal distance."""
 
     repeatable = True
     distance = Field(DISTANCE, merge="min")
@@ -44,8 +45,8 @@ class Parents(Program):
             atomic.min(s.parent, dst, s.id[src])
         return False
 
-    def start(self, found, source: Vertex):
-        self.distance[:] = found
+    def start(self, distances, source: Vertex):
+        self.distance[:] = distances
 
     loop: Loop = advance(adopt, over="all")
 
@@ -55,7 +56,7 @@ class LevelParents(Parents):
 
     steps = Field(int32, fill=NOT_ADOPTED, merge="min")  # level arcs since the last strict one
     parent = Field(VERTEX, merge="min", follows=steps, missing=-1)
-    horizon = Param(float64, 2.0**63)  # what is unreached has this, or more
+    horizon = Param(float64, 2.0**63)  # unreached vertices have at least this distance
     orphans = Scalar(int32, "max")
 
     @functor
@@ -88,8 +89,8 @@ class LevelParents(Parents):
             atomic.min(s.parent, dst, s.id[src])
         return before > steps
 
-    def start(self, found, source: Vertex):
-        self.distance[:] = found
+    def start(self, distances, source: Vertex):
+        self.distance[:] = distances
         self.steps[source] = 0
 
     loop = (
@@ -103,7 +104,7 @@ class LevelParents(Parents):
 def parents(
     graph: Graph, source: SomeLabels, distance: np.ndarray, *, device: str = "auto", **options: Any
 ) -> np.ndarray:
-    """The parent of every vertex, from its distance as the field of a program holds it.
+    """The parent of every vertex, from the array of its program's field ``distance``.
 
     Examples
     --------
@@ -114,10 +115,10 @@ def parents(
     >>> parents(g, 0, np.array([0, 3, 7], np.int32), device="python").tolist()
     [-1, 0, 1]
     """
-    given: dict[str, Any] = {"source": source, "found": distance}
+    parameters: dict[str, Any] = {"source": source, "distances": distance}
     is_whole = distance.dtype.kind == "i"
-    finder: type[Program] = Parents
+    program: type[Program] = Parents
     if not is_whole or positive_spread(graph, "sssp").low == 0:
-        finder = LevelParents
-        given["horizon"] = float(np.iinfo(distance.dtype).max) if is_whole else math.inf
-    return run(finder, graph, device=device, **given, **options).parent
+        program = LevelParents
+        parameters["horizon"] = float(np.iinfo(distance.dtype).max) if is_whole else math.inf
+    return run(program, graph, device=device, **parameters, **options).parent

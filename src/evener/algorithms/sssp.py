@@ -3,11 +3,10 @@
 Method: delta-stepping (Meyer, Sanders: Δ-stepping: a parallelizable shortest path algorithm,
 J. Algorithms 2003). Vertices are relaxed in buckets of width ``delta``, nearest first.
 
-Parents are found from the distances, when they are first asked for (`evener.algorithms.parents`).
+Parents are computed from the distances on first access (`evener.algorithms.parents`).
 
-Encoding: distances add up in 64 bits for integer weights, or in 32 where those suffice, and are
-exported as floats, infinite where no path leads; ``parent`` is an index, -1 at a source and where
-unreached.
+Encoding: integer weights are added in 64 bits, or in 32 if they suffice. Distances are exported as
+floats, infinite where unreached; ``parent`` is an index, -1 at a source and where unreached.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from evener.algorithms.arguments import (
     positive_spread,
     require_options,
 )
-from evener.algorithms.outcome import only
+from evener.algorithms.outcome import keep_only
 from evener.algorithms.parents import parents
 from evener.device import atomic
 from evener.engine.run import run
@@ -60,7 +59,7 @@ class SSSP(Program):
 
 
 class CutoffSSSP(SSSP):
-    """The same up to a distance."""
+    """Shortest distances up to a cutoff."""
 
     cutoff = Param(float64, math.inf)
 
@@ -73,11 +72,11 @@ class CutoffSSSP(SSSP):
 
 
 class TargetSSSP(CutoffSSSP):
-    """The same up to the distance of one vertex, the best known of which bounds the search."""
+    """Shortest distances up to that of one vertex, whose best known distance bounds the search."""
 
-    repeatable = False  # what lies beyond the bound depends on when that was found
+    repeatable = False  # values beyond the bound depend on when it was found
     goal = Param(int64, 0)
-    bound = Field(DISTANCE, merge="min", replicated=True)  # only that of the goal is ever lowered
+    bound = Field(DISTANCE, merge="min", replicated=True)  # lowered only at the goal
 
     @functor
     def relax(src, dst, edge, s):
@@ -118,8 +117,8 @@ def sssp(
     source
         A label, or several.
     delta
-        The width of a bucket, above 0; ``"auto"`` is one that suits the graph and the device. It
-        changes the time, not the answer.
+        The bucket width, above 0; ``"auto"`` chooses one for the graph and the device. It affects
+        the time, not the answer.
     target
         A label at whose distance the search stops: vertices farther away are left unreached.
     cutoff
@@ -131,7 +130,7 @@ def sssp(
     -------
     Result
         ``distance`` (float, infinite where unreached) and ``parent`` (an index, -1 at a source
-        and where unreached; found when first asked for).
+        and where unreached; computed on first access).
 
     Examples
     --------
@@ -156,7 +155,7 @@ def sssp(
         if np.any(np.equal(graph.index_of(source), parameters["goal"])):
             program, parameters["cutoff"] = CutoffSSSP, 0.0
             del parameters["goal"]
-    result = only(run(program, graph, device=device, **parameters, **options), "distance")
+    result = keep_only(run(program, graph, device=device, **parameters, **options), "distance")
     distance = result._fields.maker("distance").array
 
     def parent() -> np.ndarray:
@@ -166,17 +165,17 @@ def sssp(
 
 
 def verify(graph: Graph, result: Any, source: Any, cutoff: float | None = None) -> None:
-    """Assert that a result holds shortest distances and a tree of them, whichever it chose.
+    """Assert that a result holds shortest distances and any tree of shortest paths.
 
     1. Sources have distance 0 and no parent; no distance is negative.
-    2. No arc offers a shorter way (other than beyond the ``cutoff``).
+    2. No arc offers a shorter path (except beyond the ``cutoff``).
     3. Every other reached vertex has a parent with a tight arc from it.
-    4. The parents of every reached vertex lead to a source: with 2 and 3 this makes every distance
+    4. The parents of every reached vertex lead to a source; with 2 and 3 this makes every distance
        the least possible.
     5. An unreached vertex has no parent.
 
-    Sums of float weights may differ by rounding: distances count as equal within 1e-5 of their
-    size in 32 bits and 1e-12 in 64.
+    Sums of float weights may differ by rounding: distances count as equal within a relative
+    difference of 1e-5 in 32 bits and 1e-12 in 64.
     """
     distance = np.asarray(result.distance, dtype=np.float64)
     parent = np.asarray(result.parent)
@@ -186,12 +185,12 @@ def verify(graph: Graph, result: Any, source: Any, cutoff: float | None = None) 
     sources = np.unique(np.atleast_1d(graph.index_of(source)))
     assert (distance[sources] == 0).all(), "a source has a distance"
     assert (parent[sources] == -1).all(), "a source has a parent"
-    assert (distance >= 0).all(), "a distance is negative or not-a-number"
+    assert (distance >= 0).all(), "a distance is negative or NaN"
 
     offer = distance[src] + weight
     counts = offer < np.inf if cutoff is None else offer <= cutoff
     limit = offer[counts] * (1 + near)
-    assert (distance[dst[counts]] <= limit).all(), "an arc offers a shorter way"
+    assert (distance[dst[counts]] <= limit).all(), "an arc offers a shorter path"
     reached = distance < np.inf
     assert cutoff is None or (distance[reached] <= cutoff).all(), "a distance is over the cutoff"
 
@@ -201,7 +200,7 @@ def verify(graph: Graph, result: Any, source: Any, cutoff: float | None = None) 
     tight = np.abs(offer[by] - distance[dst[by]]) <= near * distance[dst[by]]
     assert np.isin(children, dst[by][tight]).all(), "no tight arc leads from a parent"
     ancestor = np.where(parent < 0, np.arange(len(parent)), parent)
-    for _ in range(len(parent).bit_length()):  # jump twice as far each time
+    for _ in range(len(parent).bit_length()):  # pointer jumping
         ancestor = ancestor[ancestor]
-    assert np.isin(ancestor[reached], sources).all(), "parents lead in a circle"
+    assert np.isin(ancestor[reached], sources).all(), "parents form a cycle"
     assert (parent[~reached] == -1).all(), "an unreached vertex has a parent"

@@ -3,10 +3,10 @@
 The width of a path is its smallest weight (SSWP in Khorasani, Gupta, Bhuyan: Scalable
 SIMD-efficient graph processing on GPUs, PACT 2015).
 
-Method: relaxation of the vertices that became wider, until none does.
+Method: relax the out-arcs of vertices whose width grew, until none grows.
 
-Encoding: widths are floats, infinite at a source and 0 where no path leads. They are weights of
-the graph, not sums, so 64-bit floats hold them exactly (integers up to 2^53).
+Encoding: widths are floats, infinite at a source and 0 where unreached. They are weights of the
+graph, not sums, so 64-bit floats represent them exactly (integers up to 2^53).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class SSWP(Program):
-    """Widths from one source."""
+    """Widths from the sources."""
 
     repeatable = True
     width = Field(float64, fill=0.0, merge="max")
@@ -81,15 +81,15 @@ def verify(graph: Graph, result: Any, source: Any) -> None:
 
     1. Sources have infinite width, and no width is negative.
     2. No arc offers a greater width.
-    3. Every other vertex of positive width can be reached from a source over arcs that offer at
-       least its width: with 2 this makes every width the greatest possible.
+    3. Every other vertex of positive width is reachable from a source over arcs that offer at least
+       its width; with 2 this makes every width the greatest possible.
     """
     width = np.asarray(result.width, dtype=np.float64)
     assert graph.weights is not None
     src, dst = graph._sources(), graph.indices
     sources = np.unique(np.atleast_1d(graph.index_of(source)))
     assert (width[sources] == np.inf).all(), "a source is not infinitely wide"
-    assert (width >= 0).all(), "a width is negative or not-a-number"
+    assert (width >= 0).all(), "a width is negative or NaN"
     offer = np.minimum(width[src], graph.weights)
     assert (offer <= width[dst]).all(), "an arc offers a greater width"
 

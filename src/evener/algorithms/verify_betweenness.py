@@ -1,4 +1,4 @@
-"""The verifier of `evener.algorithms.betweenness`, and the factors of its scores."""
+"""The verifier of `evener.algorithms.betweenness`, and its scaling factors."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from evener.graph.csr import Graph
 
 
 def scales(graph: Graph, k: int | None, normalized: bool) -> tuple[float, float]:
-    """Factors of the scores of vertices that were no source, and of those that were."""
+    """Scaling factors for the scores of vertices that were not sources, and of sources."""
     others = graph.num_vertices - 1
     if others < 2:
         return 1.0, 1.0  # all scores are 0
-    # A vertex is between the pairs that it is no end of: a source saw one search less.
+    # Only pairs of other vertices count, so a search from the vertex itself adds nothing.
     whole_score = 1 / (others - 1) if normalized else others / (1 if graph.directed else 2)
     if k is None or k == graph.num_vertices:
         return whole_score / others, whole_score / others
@@ -29,8 +29,8 @@ def verify(
     """Assert that a result is the betweenness.
 
     1. No score is negative.
-    2. All scores are those of Brandes' algorithm, run here with whole numbers of any size and
-       fractions in floats, one source after the other, within 1e-7.
+    2. All scores agree within 1e-7 with Brandes' algorithm, run here one source after another with
+       integers of any size and fractions as floats.
     """
     found = np.asarray(result.score)
     chosen = choose_sources(graph, sources, seed)
@@ -58,4 +58,4 @@ def verify(
     score *= np.where(was_source, of_sources, general)
     assert not (found < 0).any(), "a score is negative"
     close = np.isclose(found, score, rtol=1e-7, atol=1e-12, equal_nan=True)
-    assert close.all(), "a score is not the one that Brandes' algorithm gives"
+    assert close.all(), "a score differs from that of Brandes' algorithm"

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from evener.algorithms.arguments import chances
+from evener.algorithms.arguments import jump_chances
 from evener.graph.csr import Graph
 
 
@@ -21,20 +21,19 @@ def verify(
 ) -> None:
     """Assert that a converged result is a PageRank.
 
-    1. No rank is negative, and they add up to 1.
-    2. One more iteration, in plain NumPy, moves less rank than ``tol`` (and rounding) allows:
-       an iteration is a contraction by ``damping``, so that makes the ranks the wanted ones
-       within tol ÷ (1 - damping).
+    1. No rank is negative, and the ranks sum to 1.
+    2. Another iteration, in plain NumPy, moves less rank than ``tol`` (and rounding) allows. An
+       iteration contracts by ``damping``, so the ranks are correct within tol ÷ (1 - damping).
     """
     rank = np.asarray(result.rank, dtype=np.float64)
     if len(rank) == 0:
         return
     slack = tol + (1e-5 if np.asarray(result.rank).dtype == np.float32 else 1e-12)
-    assert (rank >= 0).all(), "a rank is negative or not-a-number"
-    assert abs(rank.sum() - 1) <= slack, "the ranks do not add up to 1"
+    assert (rank >= 0).all(), "a rank is negative or NaN"
+    assert abs(rank.sum() - 1) <= slack, "the ranks do not sum to 1"
     n = graph.num_vertices
     uniform = np.full(n, 1 / n)
-    jumps = uniform if personalization is None else chances(graph, personalization)
+    jumps = uniform if personalization is None else jump_chances(graph, personalization)
     carried = graph.weights if weighted else np.ones(graph.num_edges)
     src, dst = graph._sources(), graph.indices
     out = np.bincount(src, weights=carried, minlength=n)
