@@ -147,8 +147,8 @@ def test_what_is_refused():
             loop = compute(fill)
 
     for make, said in (
-        (writes, r"widen, line \d+: writes s.before.width, which is only read; write s.width"),
-        (unknown, "s.before.size is no field; the program has width"),
+        (writes, r"widen, line \d+: writes s.before.width, which is read-only; write s.width"),
+        (unknown, "s.before.size is not a field; the program has width"),
         (ordered, "cannot be read in a repeat with order="),
         (named, "reserved"),
     ):

@@ -31,7 +31,7 @@ from evener.engine.targets import parts_gpu as gpu_parts
 from evener.operators.gpu.schedules import SCHEDULES
 from evener.operators.shared.policies import policy_of
 from evener.programs import Program
-from evener.programs.checked import checked
+from evener.programs.checked import with_guards
 from evener.programs.reals import with_reals
 from shared_programs import Around, Functions, Spread, parameters_for, programs
 from test_native import Everything
@@ -114,7 +114,7 @@ def test_every_program(program):
 @pytest.mark.parametrize("program", QUICK, ids=lambda p: p.__name__)
 def test_checked_programs(program):
     graph, parameters = CASES[program]
-    derived, places = checked(program, lambda field: field_dtype(field.dtype, graph))
+    derived, places = with_guards(program, lambda field: field_dtype(field.dtype, graph))
     assert places
     gpu.ptx_of(set_up(derived, graph, parameters, lazy=True), "auto", "auto", (9, 0))
 

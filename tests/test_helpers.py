@@ -155,8 +155,8 @@ def of_an_unknown_field():
 @pytest.mark.parametrize(("make", "says"), [
     (recursive, r"s\.twice calls itself"),
     (too_few, r"s\.shifted is called as s\.shifted\(v\); it is s\.shifted\(v, by\)"),
-    (of_a_call, r"s\.shifted is given the result of a call; give that a name first"),
-    (of_statements, r"s\.scale is called, so it must be one return of an expression"),
+    (of_a_call, r"s\.shifted is called with the result of a call; assign that to a name first"),
+    (of_statements, r"s\.scale is called, so its body must be one return of an expression"),
     (of_an_unknown_field, r"s\.scales is not declared"),
 ])  # fmt: skip
 def test_mistakes(make, says):

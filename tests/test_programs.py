@@ -418,7 +418,7 @@ def test_some_functors_only_read(role):
         "until": repeat(compute(nothing), until=until),
     }[role]
     members = {f.name: f for f in (where, total, value, until)}
-    with pytest.raises(ProgramError, match=f"writes low, but as {role} it only reads"):
+    with pytest.raises(ProgramError, match=f"writes low, but a functor used as {role} may only read"):
         make(loop, low=low, found=found, **members)
 
 
@@ -449,7 +449,7 @@ def test_function_inside():
 def test_text_that_cannot_be_found():
     scope = {"functor": functor}
     exec("@functor\ndef f(v, s):\n    return True\n", scope)
-    refused(scope["f"], "its text cannot be found", filter)
+    refused(scope["f"], "its source cannot be found", filter)
 
 
 def test_functor_of_something_else():
@@ -549,7 +549,7 @@ def test_bad_loops():
     with pytest.raises(ProgramError, match="nearest has as delta something"):
         make(repeat(advance(always), order=nearest(value, width)), value=value)
     for stage in (compute(nothing), advance(always, over="all")):
-        with pytest.raises(ProgramError, match="takes a frontier and makes a new one"):
+        with pytest.raises(ProgramError, match="take a frontier and make a new one"):
             make(repeat(stage, order=nearest(value, 1), max_supersteps=1), value=value)
     with pytest.raises(ProgramError, match="order= cannot take a frontier of edges"):
         make(repeat(advance(always, emit="edges"), order=nearest(value, 1)), value=value)

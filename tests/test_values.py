@@ -80,7 +80,7 @@ def test_what_is_reached_where_fields_begin_with_the_index():
 
 @pytest.mark.parametrize("dtype", ["float64", "bool", ev.WEIGHT])
 def test_only_integers_begin_with_the_index(dtype):
-    with pytest.raises(ev.ProgramError, match="begins with ID; it must hold integers"):
+    with pytest.raises(ev.ProgramError, match="has fill=ID; it must hold integers"):
         Field(dtype, fill=ev.ID)
 
 
@@ -140,7 +140,7 @@ def test_wrong_reals():
     with pytest.raises(ev.EvenerError, match="dtype is 'real'; it must be"):
         ev.run(Decaying, GRAPHS["empty"], dtype="real")
     with pytest.raises(
-        ev.ProgramError, match="Lowest has no values of type REAL; leave dtype= out"
+        ev.ProgramError, match="Lowest has no values of type REAL; leave out dtype="
     ):
         ev.run(Lowest, GRAPHS["empty"], dtype="float32")
     with pytest.raises(ev.ProgramError, match="has no values of type REAL"):

@@ -10,7 +10,7 @@ from evener.engine.codegen.functors import texts_of
 from evener.engine.job import Job, field_dtype
 from evener.errors import ProgramError
 from evener.graph.csr import Graph
-from evener.programs.checked import FAULTS, checked, describe
+from evener.programs.checked import FAULTS, describe_faults, with_guards
 from evener.programs.program import Program, memory_of
 
 
@@ -29,7 +29,7 @@ class Checking:
         known = memory_of(program, "checked")
         if key not in known:
             known.clear()  # a changed global has made another program of it
-            known[key] = checked(program, lambda field: field_dtype(field.dtype, graph))
+            known[key] = with_guards(program, lambda field: field_dtype(field.dtype, graph))
         self.program, self._places = known[key]
         self._original = program
 
@@ -38,6 +38,6 @@ class Checking:
         faults = np.asarray(job.fields.pop(FAULTS))
         job.program = self._original
         labels = job.graph.labels
-        said = describe(self._places, faults, lambda v: np.asarray(labels[v]).item())
+        said = describe_faults(self._places, faults, lambda v: np.asarray(labels[v]).item())
         if said is not None:
             raise ProgramError(said)

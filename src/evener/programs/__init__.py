@@ -1,4 +1,4 @@
-"""Declarations of graph programs: fields, functors, stages; nothing here compiles or runs."""
+"""Declarations of graph programs: fields, functors, stages. Nothing here compiles or runs them."""
 
 from evener.programs import gas, stages, vertex
 from evener.programs.fields import DISTANCE, ID, REAL, VERTEX, WEIGHT, Field, Param, Scalar, Vertex

@@ -1,7 +1,7 @@
-"""What functors touch: field × end of the edge × read, write or atomic, inferred from their text.
+"""The accesses of functors: field × end of the edge × read, write or atomic, inferred from source.
 
-The engine derives from it which values travel between devices, and the mistakes that only show on
-several devices are found when the class is made.
+From them the engine derives which values parts exchange. Mistakes that would only show on several
+devices are reported when the class is made.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from evener.programs.races import UNUSED, Touch, lost_update, use_of_old_value
 from evener.programs.signatures import wrong_order
 
 VERTICES = ("src", "dst", "v")
-PER_VERTEX = ("id", "degree")  # what s offers beside the fields, indexed by a vertex
+PER_VERTEX = ("id", "degree")  # attributes of s besides fields that are indexed by a vertex
 SINGLE = ("superstep", "num_vertices", "changed")
 OPERATIONS = {getattr(atomic, name): name for name in ("min", "max", "add", "cas", "exchange")}
 MERGE_OF = {"min": "min", "max": "max", "add": "sum"}
@@ -32,28 +32,28 @@ ONLY_READ = ("where", "where of edges", "until", "gather", "combine", "reduce") 
 
 @dataclass(frozen=True)
 class Access:
-    """One way in which a functor touches a field."""
+    """One access of a functor to a field."""
 
     field: str
-    place: str  # src, dst, v, or other: an index that is computed
+    place: str  # src, dst, v, or other for a computed index
     kind: str  # read, write, or the name of an atomic
     line: int
-    old: str = UNUSED  # of an atomic: what the value decides that it returns
+    old: str = UNUSED  # what the return value of an atomic decides
 
 
 @dataclass(frozen=True)
 class Accesses:
-    """All that a functor touches."""
+    """All accesses of a functor."""
 
     fields: frozenset[Access]
-    offered: frozenset[str]  # of weight, id, degree, superstep, num_vertices, changed
+    offered: frozenset[str]  # those of weight, id, degree, superstep, num_vertices, changed
     singles: frozenset[str]  # parameters and scalars
 
 
 def infer(
     program: str, functor: Functor, use: Use, fields: dict[str, Field], singles: set[str]
 ) -> Accesses:
-    """Infer the accesses of a functor; ProgramError for what cannot be analysed or not be meant."""
+    """Infer the accesses of a functor; ProgramError if it cannot be analysed or is a mistake."""
     return _Reader(program, functor, use, fields, singles).read()
 
 
@@ -94,20 +94,20 @@ class _Reader(ast.NodeVisitor):
         try:
             source = textwrap.dedent(inspect.getsource(self.functor.function))
         except (OSError, TypeError):
-            self.fail("its text cannot be found; define programs in a file or a notebook cell")
+            self.fail("its source cannot be found; define programs in a file or a notebook cell")
         definition = ast.parse(source).body[0]
         if not isinstance(definition, ast.FunctionDef):
             self.fail("is not a plain function")
         return definition
 
     def _add_aliases(self, definition: ast.FunctionDef) -> None:
-        """Names that are assigned once, from a vertex, stand for that vertex."""
+        """Let names that are assigned once, from a vertex, stand for that vertex."""
         sources = {
             id(node.targets[0]): node.value
             for node in ast.walk(definition)
             if isinstance(node, ast.Assign) and len(node.targets) == 1
         }
-        self.stands_for: dict[str, ast.expr] = {}  # what the names are that are assigned once
+        self.stands_for: dict[str, ast.expr] = {}  # the values of names that are assigned once
         assigned: dict[str, list[ast.expr | None]] = {}
         for node in ast.walk(definition):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -123,7 +123,7 @@ class _Reader(ast.NodeVisitor):
                 self.stands_for[local] = values[0]
 
     def _find_touches(self, definition: ast.FunctionDef) -> Iterator[Touch]:
-        """All places of the text that read or write a field, with what decides their values."""
+        """All expressions that read or write a field, with those that decide the value."""
         written: dict[int, tuple[ast.expr, ast.operator | None]] = {}
         for node in ast.walk(definition):
             if isinstance(node, ast.Assign):
@@ -149,7 +149,7 @@ class _Reader(ast.NodeVisitor):
                 yield Touch(node, field.attr, place, kind, (index, *values), operator)
 
     def _place(self, index: ast.expr) -> str:
-        """The vertex of the call that an index stands for, its number or not; else its text."""
+        """The vertex of the call that an index (or ``s.id`` of it) names; else the index's text."""
         index = _Expanded(self.stands_for).visit(copy.deepcopy(index))
         if (
             isinstance(index, ast.Subscript)
@@ -174,12 +174,12 @@ class _Reader(ast.NodeVisitor):
             if instead is not None:
                 place = f"s.{touch.field}[{ast.unparse(touch.values[0])}]"
                 self.fail(
-                    f"writes {place} by what it held before, and loses what others "
+                    f"writes {place} depending on its old value, and loses what others "
                     f"write there at the same time; use {instead}",
                     touch.node,
                 )
 
-    # ---- the parts of the text ------------------------------------------------------------
+    # ---- visitors -------------------------------------------------------------------------
 
     def visit_FunctionDef(self, node: Any) -> None:
         self.fail("defines a function inside", node)
@@ -259,8 +259,8 @@ class _Reader(ast.NodeVisitor):
             self.fail(f"{node.id} can only be used as s.weight[{node.id}]", node)
         if place in VERTICES:
             self.fail(
-                f"{node.id} says where a device keeps the vertex, which differs from device to "
-                f"device; the index of the vertex is s.id[{node.id}]",
+                f"{node.id} is a position in the arrays of a device, which differs between "
+                f"devices; the index of the vertex is s.id[{node.id}]",
                 node,
             )
 
@@ -271,7 +271,7 @@ class _Reader(ast.NodeVisitor):
             and self._is_vertex(node.value)
             and target.id in self.places
         ):
-            return  # one name for another
+            return  # an alias
         self.generic_visit(node)
 
     def visit_Compare(self, node: ast.Compare) -> None:
@@ -279,7 +279,7 @@ class _Reader(ast.NodeVisitor):
         if not (same and all(map(self._is_vertex, [node.left, *node.comparators]))):
             self.generic_visit(node)
 
-    # ---- what they mean -------------------------------------------------------------------
+    # ---- interpretation -------------------------------------------------------------------
 
     def _is_vertex(self, node: ast.expr) -> bool:
         return isinstance(node, ast.Name) and self.places.get(node.id) in VERTICES
@@ -304,11 +304,11 @@ class _Reader(ast.NodeVisitor):
             return None
         try:
             return OPERATIONS.get(called)
-        except TypeError:  # not hashable, so none of ours
+        except TypeError:  # not hashable, so not an atomic
             return None
 
     def _refuse_random(self, node: ast.Call) -> None:
-        """Refuse generators that carry a state along: threads and devices would each have one."""
+        """Refuse random generators with state: each thread and device would have its own."""
         part: ast.expr = node.func
         while True:
             try:
@@ -318,7 +318,7 @@ class _Reader(ast.NodeVisitor):
             if _is_random(owner) or _is_random(getattr(owner, "__self__", None)):
                 self.fail(
                     f"draws from {ast.unparse(node.func)}, whose numbers depend on the threads and "
-                    "devices of a run; draw them into a Field in start, or compute them from "
+                    "devices of a run; draw them in start into a Field, or compute them from "
                     "s.id and a seed",
                     node,
                 )
@@ -356,7 +356,7 @@ class _Reader(ast.NodeVisitor):
 
     def _check_merge(self, name: str, field: Field, place: str, kind: str, node: ast.AST) -> None:
         if kind != "read" and self.use.role in ONLY_READ:
-            self.fail(f"writes {name}, but as {self.use.role} it only reads", node)
+            self.fail(f"writes {name}, but a functor used as {self.use.role} may only read", node)
         if kind in MERGE_OF and field.merge is not None and MERGE_OF[kind] != field.merge:
             self.fail(f"atomic.{kind} on {name}, which merges by {field.merge!r}", node)
         far = place == "other" or (place == "dst" and self.use.role == "f") or place == "src"
@@ -367,8 +367,8 @@ class _Reader(ast.NodeVisitor):
             )
         if kind not in ("read", "add") and far and field.merge == "sum":
             self.fail(
-                f"writes {name} of a vertex that another device may own; as {name} merges by "
-                f"'sum', only atomic.add can",
+                f"writes {name} of a vertex that another device may own; since {name} merges by "
+                f"'sum', use atomic.add",
                 node,
             )
 
@@ -380,13 +380,13 @@ class _Reader(ast.NodeVisitor):
 
 
 class _Expanded(ast.NodeTransformer):
-    """Writes what names stand for in their place."""
+    """Replaces names by the values they stand for."""
 
     def __init__(self, stands_for: dict[str, ast.expr]):
         self.stands_for = stands_for
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        """A name, or what it was assigned; a name that stands for itself ends it."""
+        """Replace a name by its value, recursively but not within its own value."""
         value = self.stands_for.get(node.id)
         if value is None:
             return node
@@ -397,7 +397,7 @@ class _Expanded(ast.NodeTransformer):
 def _assigned(
     target: ast.expr, value: ast.expr
 ) -> Iterator[tuple[int, tuple[ast.expr, ast.operator | None]]]:
-    """What each part of a target is given: of ``a, b = c, d`` each has its own."""
+    """The value assigned to each part of a target; ``a, b = c, d`` is split."""
     both = (target, value)
     if all(isinstance(one, ast.Tuple | ast.List) for one in both):
         parts, values = target.elts, value.elts  # type: ignore[attr-defined]
@@ -410,7 +410,7 @@ def _assigned(
 
 
 def _resolve(node: ast.expr, function: Any) -> Any:
-    """The object that a dotted name stands for where the function was defined."""
+    """The object that a dotted name refers to in the scope of the function."""
     if isinstance(node, ast.Attribute):
         return getattr(_resolve(node.value, function), node.attr)
     if not isinstance(node, ast.Name):
@@ -429,7 +429,7 @@ def _is_random(owner: Any) -> bool:
 
 
 def _always_returns(body: list[ast.stmt]) -> bool:
-    """Whether every way through the statements ends in a return with a value."""
+    """Whether every path through the statements ends in a return with a value."""
     for statement in body:
         if isinstance(statement, ast.Return):
             return statement.value is not None

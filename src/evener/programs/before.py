@@ -1,9 +1,9 @@
-"""``s.before.f``: a field as it was when the superstep began.
+"""``s.before.f``: the values of a field when the superstep began.
 
-Writes are seen at once, by other calls of the same superstep too. A program that must not see them
-reads the field through ``s.before``. Such a field gets a copy, a field of its own, and the
-superstep of every loop that reads it begins by making that copy: a pass over all vertices. So no
-device need know of it.
+Writes are visible at once, also to other calls in the same superstep. A program that must not see
+them reads the field through ``s.before``. Such a field gets a copy, which is another field, and
+each superstep that reads it begins with a stage that makes the copy: a pass over all vertices. So
+devices need no support for it.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 
 def with_copies(d: Declaration) -> Declaration:
-    """A declaration with all that ``s.before`` asks for; the same one if nothing does."""
-    states: dict[str, str] = {}  # what each functor calls s
+    """Add the copies that ``s.before`` needs; returns the same declaration if none are needed."""
+    states: dict[str, str] = {}  # each functor's name for s
     for stage in walk(d.loop):
         for use in stage.uses():
             functor = d.functors.get(use.name)
@@ -35,25 +35,27 @@ def with_copies(d: Declaration) -> Declaration:
     read: dict[str, frozenset[str]] = {}
     functors = dict(d.functors)
     for name, state in states.items():
-        found = _reading(d, functors[name], state)
-        if found is not None:
-            functors[name], read[name] = found
+        rewritten = _read_copies(d, functors[name], state)
+        if rewritten is not None:
+            functors[name], read[name] = rewritten
     if not read:
         return d
     fields = {
         **d.fields,
         **{COPY + name: _copy(d, name) for name in frozenset().union(*read.values())},
     }
-    made = replace(d, fields=fields, functors=functors)
-    return replace(made, loop=_Copying(made, read).sequence(d.loop, is_superstep=False))
+    new = replace(d, fields=fields, functors=functors)
+    return replace(new, loop=_Copying(new, read).sequence(d.loop, is_superstep=False))
 
 
-def _reading(d: Declaration, functor: Functor, state: str) -> tuple[Functor, frozenset[str]] | None:
-    """A functor that reads the copies, and of which fields; None if it asks for none."""
+def _read_copies(
+    d: Declaration, functor: Functor, state: str
+) -> tuple[Functor, frozenset[str]] | None:
+    """Make a functor read copies; returns it and the fields copied, None if it reads none."""
     try:
         source = source_of(functor)
     except (OSError, TypeError):
-        return None  # what reads its accesses says so
+        return None  # the inference of accesses reports this
     if f"{state}.before" not in source:
         return None
     rewriter = _Reads(d, functor, source, state)
@@ -62,7 +64,7 @@ def _reading(d: Declaration, functor: Functor, state: str) -> tuple[Functor, fro
 
 
 class _Reads(Rewriter):
-    """Writes ``s.evener_before_f`` for ``s.before.f``."""
+    """Replaces ``s.before.f`` by ``s.evener_before_f``."""
 
     def __init__(self, d: Declaration, functor: Functor, source: str, state: str):
         super().__init__(source)
@@ -70,17 +72,17 @@ class _Reads(Rewriter):
         self.found: set[str] = set()
 
     def changed(self, node: ast.AST) -> str | None:
-        """The text of a field as it was, and a refusal to write there."""
+        """The new text for ``s.before.f``; refuses to write to it."""
         if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
             name = self._field(node.value)
             if name is not None:
-                self._fail(node, f"writes s.before.{name}, which is only read; write s.{name}")
+                self._fail(node, f"writes s.before.{name}, which is read-only; write s.{name}")
         name = self._field(node)
         if name is None:
             return None
         if name not in self.d.fields:
             known = ", ".join(self.d.fields) or "none"
-            self._fail(node, f"s.before.{name} is no field; the program has {known}")
+            self._fail(node, f"s.before.{name} is not a field; the program has {known}")
         self.found.add(name)
         return f"{self.state}.{COPY}{name}"
 
@@ -101,50 +103,51 @@ class _Reads(Rewriter):
 
 
 def _copy(d: Declaration, name: str) -> Field:
-    """The field that holds a copy; only the owner of a vertex writes it."""
+    """The field for a copy; only the owner of a vertex writes it."""
     field = Field(d.fields[name].dtype, fill=0, replicated=d.fields[name].replicated)
     field.name = COPY + name
     return field
 
 
 class _Copying:
-    """Puts the making of copies into the loops of a program."""
+    """Adds the stages that make copies to the loops of a program."""
 
     def __init__(self, d: Declaration, read: dict[str, frozenset[str]]):
         self.d, self.read = d, read
 
     def sequence(self, stages: tuple[Stage, ...], *, is_superstep: bool) -> tuple[Stage, ...]:
-        """The stages, with copies at the beginning of a superstep, or right before their use."""
-        made: list[Stage] = []
+        """Add copies at the beginning of a superstep or, outside of loops, before their use."""
+        new: list[Stage] = []
         needed: set[str] = set()
         for stage in stages:
             if isinstance(stage, Repeat):
-                if stage.order is not None and self._asked([*stage.stages]):
+                if stage.order is not None and self._fields_read([*stage.stages]):
                     raise ProgramError(
                         f"{self.d.name}: s.before cannot be read in a repeat with order=, whose "
                         "supersteps depend on the device."
                     )
                 inner = self.sequence(stage.stages, is_superstep=True)
-                made.append(replace(stage, stages=inner))
+                new.append(replace(stage, stages=inner))
             elif isinstance(stage, Backwards):
                 inner = self.sequence(stage.stages, is_superstep=True)
-                made.append(replace(stage, stages=inner))
+                new.append(replace(stage, stages=inner))
             else:
-                asked = self._asked([stage])
-                if asked and not is_superstep:
-                    made.append(self._keep(asked))
-                needed |= asked
-                made.append(stage)
-        return (self._keep(needed), *made) if needed and is_superstep else tuple(made)
+                fields = self._fields_read([stage])
+                if fields and not is_superstep:
+                    new.append(self._copy_stage(fields))
+                needed |= fields
+                new.append(stage)
+        return (self._copy_stage(needed), *new) if needed and is_superstep else tuple(new)
 
-    def _asked(self, stages: list[Stage]) -> set[str]:
-        asked: set[str] = set()
+    def _fields_read(self, stages: list[Stage]) -> set[str]:
+        """The fields that stages read through ``s.before``."""
+        fields: set[str] = set()
         for stage in walk(tuple(stages)):
             for use in stage.uses():
-                asked |= self.read.get(use.name, frozenset())
-        return asked
+                fields |= self.read.get(use.name, frozenset())
+        return fields
 
-    def _keep(self, fields: set[str]) -> Compute:
+    def _copy_stage(self, fields: set[str]) -> Compute:
         """A stage that copies fields."""
         names = sorted(fields)
         name = "_".join([f"{HIDDEN}keep", *names])

@@ -1,10 +1,10 @@
-"""Programs that check themselves: the same text, with guards where something may go wrong.
+"""Programs with checks: the same source, with guards at operations that may fail.
 
-Guards (`evener.programs.guards`) stand at indices that are computed, at divisors, where whole
-numbers are added, subtracted, multiplied, shifted or change their sign, and where values go into
-fields. They are part of the functors, so every device that runs programs runs checked ones.
-``combine`` and ``until`` know no vertex at which a fault could be noted, and have no guards. Nor
-have functions that functors call, and what ``gather`` and ``reduce`` add up.
+Guards (`evener.programs.guards`) check computed indices, divisors, integer addition, subtraction,
+multiplication, shifts and negation, and values stored in fields. They are part of the functors, so
+every device that runs programs can run checked ones. ``combine`` and ``until`` have no guards,
+because they have no vertex at which a fault could be recorded. Functions that functors call, and
+the sums of ``gather`` and ``reduce``, are not guarded either.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from evener.programs.program import Declaration, Program
 from evener.programs.stages import walk
 from evener.programs.texts import Rewriter, definition_of, source_of, with_text
 
-FAULTS = f"{HIDDEN}faults"  # the field that they are noted in
+FAULTS = f"{HIDDEN}faults"  # the field that records faults
 _NAMES = {f"evener_guard_{guard.python.__name__}": guard for guard in guards.GUARDS}
 _UNGUARDED = ("combine", "until")  # roles
 _ARITHMETIC = {ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.LShift: "shift",
@@ -42,7 +42,7 @@ _MOST_PLACES = 1 << 18
 
 @dataclass(frozen=True)
 class Place:
-    """Where in a program a guard stands, and what it noted if it noted something."""
+    """The place of a guard in a program, and the fault that it reports."""
 
     functor: str
     line: int
@@ -50,40 +50,40 @@ class Place:
     along_edge: bool
 
 
-def checked(
+def with_guards(
     program: type[Program], dtype_of: Callable[[Field], np.dtype]
 ) -> tuple[type[Program], list[Place]]:
-    """A program with guards, and their places; faults are in the field `FAULTS` after a run.
+    """Add guards to a program; returns it and their places. A run records faults in `FAULTS`.
 
-    ``dtype_of`` tells the dtypes of fields on the graph.
+    ``dtype_of`` returns the dtype of a field on the graph.
     """
     d = program.declaration
     places: list[Place] = []
     functors = dict(d.functors)
     for name, use in _uses(d).items():
         if use.role not in _UNGUARDED:
-            functors[name] = _Guarding(d, functors[name], use, dtype_of, places).made()
+            functors[name] = _Guarding(d, functors[name], use, dtype_of, places).guarded()
     fields = {**d.fields, FAULTS: _faults_field()}
-    made = replace(d, fields=fields, functors=functors, accesses=dict(d.accesses))
+    guarded = replace(d, fields=fields, functors=functors, accesses=dict(d.accesses))
     for stage in walk(d.loop):
         for use in stage.uses():
             if functors[use.name] is not d.functors[use.name]:
                 key = use.name, use.role
-                made.accesses[key] = _with_faults(d.accesses[key], use, d.functors[use.name])
+                guarded.accesses[key] = _with_faults(d.accesses[key], use, d.functors[use.name])
     derived: Any = types.new_class(program.__name__, (program,), {"abstract": True})
-    derived.declaration = made
+    derived.declaration = guarded
     return derived, places
 
 
 def _with_faults(found: Accesses, use: Use, functor: Functor) -> Accesses:
-    """What a functor touches, its guards included, whatever its role: nothing reads faults."""
-    noted = Access(FAULTS, _noted_at(use), "max", functor.line)
+    """The accesses of a functor with guards; any role may write faults, since none reads them."""
+    fault = Access(FAULTS, _fault_vertex(use), "max", functor.line)
     offered = found.offered | {"id", "num_vertices"}
-    return replace(found, fields=found.fields | {noted}, offered=offered)
+    return replace(found, fields=found.fields | {fault}, offered=offered)
 
 
-def _noted_at(use: Use) -> str:
-    """The vertex at which faults are noted: in an advance the one that parts merge values of."""
+def _fault_vertex(use: Use) -> str:
+    """The vertex at which faults are recorded; in an advance, the one whose values parts merge."""
     return next(place for place in ("dst", "v", "src") if place in use.arguments)
 
 
@@ -97,24 +97,26 @@ def _uses(d: Declaration) -> dict[str, Use]:
     return {use.name: use for stage in walk(d.loop) for use in stage.uses()}
 
 
-def describe(places: list[Place], faults: np.ndarray, label: Callable[[int], Any]) -> str | None:
-    """A sentence about the faults of a run, None if there were none."""
+def describe_faults(
+    places: list[Place], faults: np.ndarray, label: Callable[[int], Any]
+) -> str | None:
+    """A sentence about the faults of a run; None if there were none."""
     at = np.flatnonzero(faults)
     if not len(at):
         return None
-    # The greatest number is the first place in the text.
+    # The greatest number belongs to the first place in the source.
     v = int(at[np.argmax(faults[at] >> guards.OTHER_BITS)])
     number, other = divmod(int(faults[v]), 1 << guards.OTHER_BITS)
     place = places[_MOST_PLACES - number - 1]
     where = f"vertex {label(v)!r}"
     if place.along_edge:
         where = f"the edge from {label(other)!r} to {label(v)!r}"
-    more = f" (and something at {len(at) - 1:,} more vertices)" if len(at) > 1 else ""
+    more = f" (and faults at {len(at) - 1:,} more vertices)" if len(at) > 1 else ""
     return f"{place.functor}, line {place.line}: {place.what} at {where}{more}."
 
 
 def _is_within(index: ast.expr, length: int) -> bool:
-    """Whether an index is written out, and inside: a tuple of several types needs it as it is."""
+    """Whether an index is a constant within bounds; a mixed tuple needs a constant index."""
     try:
         value = ast.literal_eval(index)
     except ValueError:
@@ -123,7 +125,7 @@ def _is_within(index: ast.expr, length: int) -> bool:
 
 
 def _assigned_once(definition: ast.FunctionDef) -> dict[str, ast.expr]:
-    """What local names are that are assigned in one place, each by itself."""
+    """The values of local names that are assigned in one place, each by itself."""
     values: dict[str, list[ast.expr | None]] = {}
     for node in ast.walk(definition):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -137,7 +139,7 @@ def _assigned_once(definition: ast.FunctionDef) -> dict[str, ast.expr]:
 
 
 class _Guarding(Rewriter):
-    """Writes guards into one functor."""
+    """Adds guards to one functor."""
 
     def __init__(
         self, d: Declaration, functor: Functor, use: Use,
@@ -148,12 +150,12 @@ class _Guarding(Rewriter):
         self.places = places
         named = {place: name for name, place in zip(functor.parameters, use.arguments, strict=True)}
         self.state = named["s"]
-        at = _noted_at(use)
+        at = _fault_vertex(use)
         self.at, self.other = named[at], named.get("src", named[at])
         self.along_edge = "src" in named and "dst" in named
         self.vertices = {named[place] for place in VERTICES if place in named}
 
-    def made(self) -> Functor:
+    def guarded(self) -> Functor:
         """The functor with its guards."""
         definition = definition_of(self.source.decode())
         for node in ast.walk(definition):
@@ -170,13 +172,13 @@ class _Guarding(Rewriter):
         line = self.functor.line + node.lineno - 1
         place = f"{self.d.name}.{self.functor.name}"
         self.places.append(Place(place, line, what, self.along_edge))
-        number = f"{_MOST_PLACES - len(self.places)}"  # the first are the greatest
-        given = (
+        number = f"{_MOST_PLACES - len(self.places)}"  # the first place has the greatest number
+        passed = (
             f"{self.state}.{FAULTS}", self.at, number, f"{self.state}.id[{self.other}]", *arguments,
         )  # fmt: skip
-        return f"evener_guard_{name}({', '.join(given)})"
+        return f"evener_guard_{name}({', '.join(passed)})"
 
-    # ---- what changes ---------------------------------------------------------------------
+    # ---- guarded nodes --------------------------------------------------------------------
 
     def changed(self, node: ast.AST) -> str | None:
         """The text of a node with its guard."""
@@ -189,7 +191,7 @@ class _Guarding(Rewriter):
         return self._operation(node, node.op, self.text(node.left), node.right)
 
     def _operation(self, node: Any, op: ast.operator, left: str, right: ast.expr) -> str | None:
-        """A guarded operation; None where it needs no guard."""
+        """A guarded operation; None if it needs no guard."""
         name = _ARITHMETIC.get(type(op))
         if name is not None:
             return self.guard(
@@ -225,8 +227,8 @@ class _Guarding(Rewriter):
             return self._conversion(node)
         values = [self._stored(field, value) for value in node.args[2:]]
         index = self._index(field, node.args[1])
-        given = ", ".join([self.text(node.args[0]), index, *values])
-        call = f"{self.text(node.func)}({given})"
+        arguments = ", ".join([self.text(node.args[0]), index, *values])
+        call = f"{self.text(node.func)}({arguments})"
         dtype = self.dtype_of(self.d.fields[field])
         name = getattr(node.func, "attr", getattr(node.func, "id", ""))
         if name != "add" or not (dtype.kind == "i" or dtype == np.uint32):
@@ -241,7 +243,7 @@ class _Guarding(Rewriter):
         return self.guard("negate", node, "a number overflows", f"({self.text(node.operand)})")
 
     def _conversion(self, node: ast.Call) -> str | None:
-        """A function of numbers that may fail: a division, ``abs(x)``, ``int(x)``."""
+        """A numeric function that may fail: a division, ``abs(x)``, ``int(x)``."""
         found = self._around(node.func)
         divides = len(node.args) == 2 and not node.keywords
         if divides and any(found is one for one in _DIVIDING):
@@ -252,11 +254,11 @@ class _Guarding(Rewriter):
             value = f"({self.text(node.args[0])})"
             return self.guard("magnitude", node, "a number overflows", value)
         if len(node.args) != 1 or not (found is int or found is np.int64):
-            return None  # narrower ones are often meant to cut off what does not fit
+            return None  # narrower ones are often meant to truncate
         limits = np.iinfo(np.int64)
-        what = "a value that does not fit int64 becomes a whole number"
-        given = f"({self.text(node.args[0])})", str(limits.min), str(limits.max)
-        return f"{self.text(node.func)}({self.guard('whole', node, what, *given)})"
+        what = "a value that does not fit int64 is converted to an integer"
+        arguments = f"({self.text(node.args[0])})", str(limits.min), str(limits.max)
+        return f"{self.text(node.func)}({self.guard('whole', node, what, *arguments)})"
 
     def _Assign(self, node: ast.Assign) -> str | None:
         target = node.targets[0]
@@ -277,10 +279,10 @@ class _Guarding(Rewriter):
     def _Return(self, node: ast.Return) -> str | None:
         if self.use.role not in ("gather", "reduce") or node.value is None:
             return None
-        what = "returns a value that is no number (NaN)"
+        what = "a NaN is returned"
         return f"return {self.guard('number', node, what, f'({self.text(node.value)})')}"
 
-    # ---- their parts ----------------------------------------------------------------------
+    # ---- parts of nodes -------------------------------------------------------------------
 
     def _field(self, node: Any) -> str | None:
         """The field that an expression names."""
@@ -300,10 +302,10 @@ class _Guarding(Rewriter):
         return self.guard("index", node, what, f"({self.text(node)})", f"{self.state}.num_vertices")
 
     def _shape(self, node: ast.expr, names: tuple[str, ...] = ()) -> tuple[int, ...]:
-        """The lengths of a global array or tuple, or of one that is around the program.
+        """The lengths of an array or tuple that is a global or in the closure; () for others.
 
-        Of a row of an array it is what remains. A local name may stand for either; ``names`` are
-        those that led here.
+        An indexed array has the remaining lengths. A local name may stand for an array; ``names``
+        are the local names already followed.
         """
         if isinstance(node, ast.Subscript):
             taken = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
@@ -319,7 +321,7 @@ class _Guarding(Rewriter):
         return value.shape if isinstance(value, np.ndarray) else ()
 
     def _around(self, node: ast.expr) -> Any:
-        """What a name, dotted or not, stands for around the functor; None for anything else."""
+        """The object that a name refers to outside the functor; None for other expressions."""
         if isinstance(node, ast.Attribute):
             return getattr(self._around(node.value), node.attr, None)
         around = inspect.getclosurevars(self.functor.function)
@@ -327,7 +329,7 @@ class _Guarding(Rewriter):
         return known.get(node.id) if isinstance(node, ast.Name) else None
 
     def _stored(self, field: str, node: ast.expr) -> str:
-        """A value on its way into a field."""
+        """The guarded text of a value that is stored in a field."""
         return self._fitting(field, node, f"({self.text(node)})")
 
     def _fitting(self, field: str, node: Any, text: str) -> str:
@@ -336,10 +338,10 @@ class _Guarding(Rewriter):
             return text
         if dtype.kind in "iu":
             limits = np.iinfo(dtype)
-            what = f"a value that does not fit {dtype} goes into {field}"
+            what = f"a value that does not fit {dtype} is stored in {field}"
             return self.guard("whole", node, what, text, str(limits.min), str(limits.max))
-        what = f"a value that is no number (NaN) goes into {field}"
+        what = f"a NaN is stored in {field}"
         if dtype.itemsize == 8:
             return self.guard("number", node, what, text)
-        what = f"a value that is no number (NaN), or too large for {dtype}, goes into {field}"
+        what = f"a NaN, or a value too large for {dtype}, is stored in {field}"
         return self.guard("single", node, what, text, repr(float(np.finfo(dtype).max)))

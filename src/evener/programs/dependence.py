@@ -1,6 +1,6 @@
-"""What in a function depends on something in it: by value, or because it decides what runs.
+"""Dependence analysis: which parts of a function depend on given nodes, by value or control flow.
 
-It errs on the side of dependence: what may depend, does.
+The analysis is conservative: whatever may depend counts as dependent.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ _JUMPS = (ast.Return, ast.Break, ast.Continue, ast.Raise)
 
 
 class Dependence:
-    """All that depends on the nodes of a function for which ``is_source`` holds.
+    """Everything in a function that depends on the nodes for which ``is_source`` holds.
 
     Examples
     --------
@@ -28,8 +28,8 @@ class Dependence:
     def __init__(self, definition: ast.FunctionDef, is_source: Callable[[ast.AST], bool]):
         self.is_source = is_source
         self.names: set[str] = set()  # locals that depend on a source
-        self.decided: set[int] = set()  # ids of nodes of which a source decides whether they run
-        self.loops: set[int] = set()  # ids of loops that a source may have end, or skip, a round
+        self.decided: set[int] = set()  # ids of nodes that run depending on a source
+        self.loops: set[int] = set()  # ids of loops in which a source may break or continue
         before = None
         while before != (before := (len(self.names), len(self.decided), len(self.loops))):
             self._statements(definition.body, False)
@@ -51,7 +51,7 @@ class Dependence:
         return id(node) in self.decided
 
     def _statements(self, body: list[ast.stmt], depends: bool) -> bool:
-        """Go through statements; returns whether what stands behind them depends, too."""
+        """Analyse statements; returns whether the code after them depends too."""
         for statement in body:
             if depends:
                 self._decide([statement])
@@ -59,7 +59,7 @@ class Dependence:
         return depends
 
     def _statement(self, statement: ast.stmt, depends: bool) -> bool:
-        """One statement; returns whether it decides if what stands behind it runs."""
+        """Analyse one statement; returns whether it decides if the code after it runs."""
         self._expressions(statement)
         if isinstance(statement, _JUMPS):
             return depends
@@ -86,7 +86,7 @@ class Dependence:
         return after
 
     def _branch(self, body: list[ast.stmt], depends: bool) -> bool:
-        """Statements of which something decides whether they run; whether a jump in them does."""
+        """Analyse a conditional block; returns whether it decides if the code after it runs."""
         jumps = depends and any(isinstance(n, _JUMPS) for s in body for n in ast.walk(s))
         if depends:
             self._decide(body)
@@ -103,11 +103,11 @@ class Dependence:
         return (leaves and returns) or after
 
     def _expressions(self, statement: ast.stmt) -> None:
-        """Parts of expressions that run only if others before them say so, and ``:=``."""
+        """Analyse conditional parts of expressions, and ``:=``."""
         for node in ast.walk(statement):
             if isinstance(node, ast.BoolOp):
                 self._follow(node.values, 1)
-            elif isinstance(node, ast.Compare):  # a < b < c leaves c out unless a < b
+            elif isinstance(node, ast.Compare):  # a < b < c evaluates c only if a < b
                 self._follow([node.left, *node.comparators], 2)
             elif isinstance(node, ast.IfExp) and self.of_value(node.test):
                 self._decide([node.body, node.orelse])
@@ -115,13 +115,13 @@ class Dependence:
                 self.names.add(node.target.id)
 
     def _follow(self, values: list[ast.expr], first: int) -> None:
-        """Each of these values, from the first on, is asked for only if those before it say so."""
+        """Mark values from index ``first`` on that are evaluated depending on earlier ones."""
         for i in range(first, len(values)):
             if any(map(self.of_value, values[:i])):
                 self._decide([values[i]])
 
     def _decide(self, nodes: Iterable[ast.AST]) -> None:
-        """A source decides whether these run, and so what the names hold that they assign."""
+        """Mark nodes that run depending on a source, and the names that they assign."""
         for outer in nodes:
             for node in ast.walk(outer):
                 self.decided.add(id(node))

@@ -1,4 +1,4 @@
-"""What a program keeps: a field for each vertex, parameters of a run, scalars of a superstep."""
+"""The data of a program: fields of vertices, parameters of a run, scalars of the graph."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from evener.programs.program import Program
 
 MERGES = ("min", "max", "sum", "any")
-HIDDEN = "evener_"  # fields and functors that programs are given: no result shows them
-COPY = f"{HIDDEN}before_"  # and the name of a field: what it was when the superstep began
+HIDDEN = "evener_"  # prefix of fields and functors that Evener adds; results hide them
+COPY = f"{HIDDEN}before_"  # prefix of the copy of a field made when the superstep begins
 
 
 class _Kind:
-    """What only the graph or the run decides, a dtype or a value; compare by identity."""
+    """A dtype or value that the graph or the run determines; compared by identity."""
 
     def __init__(self, name: str):
         self.name = name
@@ -26,28 +26,28 @@ class _Kind:
         return self.name
 
     def __reduce__(self) -> str:
-        return self.name  # pickled and copied it stays the one of this module
+        return self.name  # pickling and copying preserve the identity
 
 
 VERTEX = _Kind("VERTEX")
-"""As dtype of a field: the global index of a vertex, in the width of the graph's ids."""
+"""As dtype of a field: the global index of a vertex, as wide as the graph's indices."""
 
 WEIGHT = _Kind("WEIGHT")
-"""As dtype of a field: what sums of the graph's weights need, int64 for integers."""
+"""As dtype of a field: the dtype for sums of the graph's weights, int64 for integers."""
 
 
 DISTANCE = _Kind("DISTANCE")
-"""As dtype of a field: the length of a path, in 32 bits where whole numbers need no more."""
+"""As dtype of a field: the length of a path; 32 bits if integer lengths need no more."""
 
 REAL = _Kind("REAL")
 """As dtype of a field, parameter or scalar: float64, or float32 in a run with that ``dtype=``."""
 
 ID = _Kind("ID")
-"""As ``fill`` of a field: each vertex begins with its own global index."""
+"""As ``fill`` of a field: each vertex starts with its own global index."""
 
 
 class Vertex(Any):
-    """Annotation of a parameter of ``start``: callers give labels, ``start`` receives indices.
+    """Annotation of a parameter of ``start``: callers pass labels, ``start`` receives indices.
 
     Examples
     --------
@@ -67,10 +67,10 @@ class Vertex(Any):
 
 
 class _Declared:
-    """A thing declared in the body of a program; it learns its name when the class is made.
+    """A declaration in the body of a program; it gets its name when the class is made.
 
-    A second name in the body, as in ``max_supersteps = rounds``, stays a second name. To a type
-    checker it is a descriptor: the class has the declaration, ``start`` and functors a value.
+    A second name in the body, as in ``max_supersteps = rounds``, is an alias. For a type checker it
+    is a descriptor: the class has the declaration, ``start`` and functors have a value.
     """
 
     name = "?"
@@ -90,8 +90,8 @@ class _Declared:
             self.name = name
 
     def __repr__(self) -> str:
-        told = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
-        return f"{type(self).__name__}({told})"
+        values = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
+        return f"{type(self).__name__}({values})"
 
 
 class Field(_Declared):
@@ -102,17 +102,18 @@ class Field(_Declared):
     dtype
         A NumPy dtype, `VERTEX`, `WEIGHT`, `DISTANCE` or `REAL`.
     fill
-        The value at the start of a run, or `ID`: each vertex begins with its own index. By default
+        The value at the start of a run, or `ID`: each vertex starts with its own index. By default
         the neutral value of ``merge``, else 0.
     merge
-        How two values of one vertex combine: ``"min"``, ``"max"``, ``"sum"``, ``"any"`` (one of
-        those that changed, whichever), or None if only one place writes a vertex.
+        How values of one vertex from several parts combine: ``"min"``, ``"max"``, ``"sum"``,
+        ``"any"`` (any value that changed), or None if only the owner of a vertex writes it.
     follows
-        The field that leads this one: this value counts only where its writer's leader won.
+        The field that leads this one: a value is kept only if the leader's value that came with it
+        won the merge.
     replicated
         Whether every device holds the whole field, so that it can be indexed by any vertex.
     missing
-        What users see where the value is still ``fill``: -1 or infinity, say.
+        The value that results show instead of ``fill``, for instance -1 or infinity.
 
     Examples
     --------
@@ -159,7 +160,7 @@ class Field(_Declared):
             raise mistake(f"a field follows {follows!r}; it must be a field declared above it")
         self.dtype = dtype_of(dtype, "a field")
         if fill is ID and self.dtype is not VERTEX and getattr(self.dtype, "kind", "f") not in "iu":
-            raise mistake(f"a field of type {self.dtype} begins with ID; it must hold integers")
+            raise mistake(f"a field of type {self.dtype} has fill=ID; it must hold integers")
         self.fill = fill
         self.merge = merge
         self.follows = follows
@@ -167,10 +168,7 @@ class Field(_Declared):
         self.missing = missing
 
     def initial(self, dtype: np.dtype) -> Any:
-        """The value that vertices start with, in the dtype that this graph gives the field.
-
-        Of fields that begin with `ID` it is that, since each vertex has its own.
-        """
+        """The initial value of all vertices, in the dtype of the field on this graph, or `ID`."""
         if self.fill is not None:
             return self.fill
         return neutral(self.merge, dtype)
@@ -184,7 +182,7 @@ class Param(_Declared):
     dtype
         A NumPy dtype, or `REAL`.
     default
-        The value of a run that is given none.
+        The value if a run sets none.
 
     Examples
     --------
@@ -215,7 +213,7 @@ class Scalar(_Declared):
     dtype
         A NumPy dtype, `WEIGHT` or `REAL`.
     merge
-        How values combine: ``"min"``, ``"max"``, ``"sum"`` or ``"any"``, as that of the stage.
+        How values combine: ``"min"``, ``"max"``, ``"sum"`` or ``"any"``, as in the stage.
 
     Examples
     --------
@@ -250,7 +248,7 @@ def dtype_of(dtype: Any, what: str) -> Any:
     try:
         found = np.dtype(dtype)
     except TypeError:
-        raise mistake(f"{what} is of type {dtype!r}, which is no dtype") from None
+        raise mistake(f"{what} is of type {dtype!r}, which is not a dtype") from None
     if found.kind not in "iufb" or (found.kind != "b" and found.itemsize not in (4, 8)):
         raise mistake(
             f"{what} is of type {found}; it must be bool or an integer or float of 32 or 64 bits"
@@ -259,7 +257,7 @@ def dtype_of(dtype: Any, what: str) -> Any:
 
 
 def neutral(merge: str | None, dtype: np.dtype) -> Any:
-    """The value that changes nothing when merged.
+    """The neutral value of a merge, or 0 without a merge.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What kind of frontier reaches each stage: vertices, or the edges that an advance emitted."""
+"""The kind of frontier that each stage receives: vertices, or edges emitted by an advance."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from evener.programs.stages import (
 
 VERTICES = frozenset({"vertices"})
 EDGES = frozenset({"edges"})
-Kind = frozenset[str]  # both, where a loop comes back with another kind than it started with
+Kind = frozenset[str]  # both if a loop ends with another kind than it starts with
 
 
 def resolve(program: str, loop: tuple[Stage, ...]) -> tuple[Stage, ...]:
-    """The loop with every filter and compute told whether it runs on edges."""
+    """Set in every filter and compute whether it runs on edges."""
     return _Resolver(program).sequence(loop, VERTICES)[0]
 
 
@@ -40,7 +40,7 @@ class _Resolver:
         return tuple(resolved), kind
 
     def stage(self, stage: Stage, kind: Kind) -> tuple[Stage, Kind]:
-        """A stage that gets this kind of frontier, and the kind that it leaves."""
+        """Resolve a stage that receives this kind of frontier; also returns the kind it leaves."""
         if isinstance(stage, Repeat):
             return self.repeat(stage, kind)
         if isinstance(stage, Backwards):
@@ -60,7 +60,7 @@ class _Resolver:
 
     def repeat(self, stage: Repeat, kind: Kind) -> tuple[Stage, Kind]:
         body, after = self.sequence(stage.stages, kind)
-        if not after <= kind:  # the second superstep starts with another kind than the first
+        if not after <= kind:  # later supersteps start with another kind than the first
             kind = kind | after
             body, after = self.sequence(stage.stages, kind)
         if stage.order is not None and kind != VERTICES:

@@ -13,20 +13,20 @@ from evener.programs.mistakes import mistake
 
 
 class Functor:
-    """A static function of a program, known by its name so that a subclass may override it.
+    """A static function of a program, found by name so that a subclass may override it.
 
-    Call it to run its text as plain Python, as the interpreted device does.
+    Calling it runs its source as plain Python, as the interpreted device does.
     """
 
     def __init__(self, function: Callable[..., Any]):
         functools.update_wrapper(self, function)
         self.function = function
         self.name = function.__name__
-        self.line = function.__code__.co_firstlineno  # where it begins in its file
+        self.line = function.__code__.co_firstlineno  # its first line in the file
         self.file = Path(function.__code__.co_filename).name
 
     def __call__(self, *args: Any) -> Any:
-        """Run the text as plain Python."""
+        """Run the function as plain Python."""
         return self.function(*args)
 
     @property
@@ -39,15 +39,15 @@ class Functor:
 
 
 class Routine(Compiled):
-    """A function that functors call: compiled with them, but plain Python runs its text."""
+    """A function that functors call: compiled with them, but interpreted in plain Python."""
 
     def __call__(self, *args: Any) -> Any:
-        """Run the text."""
+        """Run the function as plain Python."""
         return self.python(*args)
 
 
 def routine(function: Callable[..., Any]) -> Routine:
-    """Mark a function outside a program as one that functors call.
+    """Mark a function outside a program as callable by functors.
 
     Examples
     --------
@@ -61,25 +61,25 @@ def routine(function: Callable[..., Any]) -> Routine:
     return Routine(function, _nrt=False)
 
 
-def kept_with_functor(question: Callable[..., Any]) -> Callable[..., Any]:
-    """Remember the answers to a question about a functor for as long as the functor lives."""
+def cached_on_functor(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Cache the results of a function of a functor on the functor."""
 
-    def ask(functor: Functor, *more: Any) -> Any:
-        known = functor.__dict__.setdefault("_answers", {})
-        key = (question.__name__, *more)
-        if key not in known:
-            known[key] = question(functor, *more)
-        return known[key]
+    def cached(functor: Functor, *more: Any) -> Any:
+        cache = functor.__dict__.setdefault("_cache", {})
+        key = (function.__name__, *more)
+        if key not in cache:
+            cache[key] = function(functor, *more)
+        return cache[key]
 
-    functools.update_wrapper(ask, question)
-    return ask
+    functools.update_wrapper(cached, function)
+    return cached
 
 
 def functor(function: Callable[..., Any]) -> Functor:
-    """Mark a function in the body of a program as one that runs on the devices.
+    """Mark a function in the body of a program as code for the devices.
 
     It is a static function: its arguments are those of the stage that uses it, and ``s``, which
-    offers fields, parameters and scalars.
+    has the fields, parameters and scalars.
 
     Examples
     --------

@@ -39,18 +39,18 @@ __all__ = ["GasProgram"]
 
 
 class GasProgram(Program, abstract=True):
-    """A program whose supersteps gather at the frontier, apply, and scatter from what changed.
+    """A program whose supersteps gather at the frontier, apply, and scatter from changed vertices.
 
-    A body declares fields, parameters and scalars as every program does, ``start``, and
+    A body declares fields, parameters and scalars like any program, ``start``, and
 
-    * ``gather(src, dst, edge, s) -> value``: what ``dst``, a vertex of the frontier, learns from
-      its neighbour ``src``; left out where nothing is gathered;
+    * ``gather(src, dst, edge, s) -> value``: the value that ``dst``, a vertex of the frontier, gets
+      from its neighbour ``src``; optional;
     * ``combine``: ``"sum"``, ``"min"``, ``"max"``, ``"any"`` or a functor ``(a, b) -> value``;
-    * ``along``: the edges to gather over, ``"in"`` (as it is by default), ``"out"`` or ``"both"``;
-    * ``apply(v, total, s) -> changed``, or ``apply(v, s)`` where nothing is gathered;
-    * ``scatter(src, dst, edge, s) -> activate``: called for the out-edges of the vertices that
-      changed; the ``dst`` for which one call says so make the next frontier. Left out, the
-      vertices that changed do.
+    * ``along``: the edges to gather over, ``"in"`` (default), ``"out"`` or ``"both"``;
+    * ``apply(v, total, s) -> changed``, or ``apply(v, s)`` without ``gather``;
+    * ``scatter(src, dst, edge, s) -> activate``: called for the out-edges of changed vertices; the
+      next frontier holds each ``dst`` for which a call returned True. Without ``scatter`` it holds
+      the changed vertices.
 
     ``until`` (a functor) and ``max_supersteps`` end the loop early.
 

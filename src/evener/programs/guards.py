@@ -1,9 +1,9 @@
-"""Operations of functors that note what went wrong: what a checked program calls.
+"""Guarded operations for the functors of checked programs, which record faults.
 
-Each notes a fault in a field of the program, at a vertex that its device owns: the number of the
-place in the text, and the other end of the edge. A later fault at the same vertex does not hide an
-earlier one in the text, since places are numbered from the last to the first. The run goes on with
-some value that is safe to use, and its end tells the faults.
+A fault is recorded in a field of the program, at a vertex that the device owns, as the number of
+its place in the source and the other end of the edge. Places are numbered from last to first and
+the maximum is kept, so that the first place in the source wins. The run continues with a safe
+value and reports faults at its end.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ import numpy as np
 from evener.device import atomic
 from evener.programs.functors import routine
 
-OTHER_BITS = 44  # of a fault: the index of the other end; the place in the text is above them
+OTHER_BITS = 44  # low bits of a fault, for the index of the other end; the place is above them
 
-_WRAPPED = 4e18  # a whole number that wraps round is off by 2**64
-_ROUNDED = 1e-6  # and a float of 32 bits by less than this share
+_WRAPPED = 4e18  # an integer that wraps around is off by 2**64
+_ROUNDED = 1e-6  # a 32-bit float is off by less than this share
 
 
 @routine
 def note(faults, at, place, other):
-    """Note a fault."""
+    """Record a fault."""
     atomic.max(faults, at, (np.int64(place) << np.int64(44)) + np.int64(other))
     return 0
 
 
 @routine
 def index(faults, at, place, other, value, length):
-    """An index that must be inside."""
+    """An index that must be within bounds."""
     if value < 0 or value >= length:
         note(faults, at, place, other)
         return value - value
@@ -37,7 +37,7 @@ def index(faults, at, place, other, value, length):
 
 @routine
 def entry(faults, at, place, other, value, length):
-    """An index into an array or a tuple, of which negative ones count from the end."""
+    """An index into an array or a tuple, where negative ones count from the end."""
     if value < -length or value >= length:
         note(faults, at, place, other)
         return value - value
@@ -46,7 +46,7 @@ def entry(faults, at, place, other, value, length):
 
 @routine
 def divisor(faults, at, place, other, value):
-    """A number to divide by."""
+    """A divisor."""
     if value == 0:
         note(faults, at, place, other)
         return value + 1
@@ -55,7 +55,7 @@ def divisor(faults, at, place, other, value):
 
 @routine
 def number(faults, at, place, other, value):
-    """A value that must be a number."""
+    """A value that must not be NaN."""
     if value != value:
         note(faults, at, place, other)
     return value
@@ -63,16 +63,16 @@ def number(faults, at, place, other, value):
 
 @routine
 def whole(faults, at, place, other, value, low, high):
-    """A value that goes into a whole number with these limits."""
+    """A value that is converted to an integer with these limits."""
     if not (value >= low and value <= high):
         note(faults, at, place, other)
-        return value < value  # 0, of infinity and of what is no number too
+        return value < value  # 0, also for infinity and NaN
     return value
 
 
 @routine
 def single(faults, at, place, other, value, high):
-    """A value that goes into a float of 32 bits: not too large, though it may be infinite."""
+    """A value that is converted to a 32-bit float: infinite or not too large."""
     if value != value or (abs(value) > high and value * 0 == 0):
         note(faults, at, place, other)
     return value
@@ -107,7 +107,7 @@ def multiply(faults, at, place, other, a, b):
 
 @routine
 def negate(faults, at, place, other, value):
-    """A number whose sign changes: of the least whole number there is no opposite."""
+    """A negated number: the least integer has no opposite."""
     found = -value
     if value * 0 == 0 and abs(1.0 * found + 1.0 * value) > _WRAPPED:
         note(faults, at, place, other)
@@ -125,7 +125,7 @@ def magnitude(faults, at, place, other, value):
 
 @routine
 def shift(faults, at, place, other, a, b):
-    """A whole number shifted to the left, which must not overflow."""
+    """A left shift that must not overflow."""
     found = a << b
     if b < 0 or b > 63 or abs(a * 2.0**b - found) > _WRAPPED:
         note(faults, at, place, other)
@@ -143,7 +143,7 @@ def power(faults, at, place, other, a, b):
 
 @routine
 def added(faults, at, place, other, value, old, low, high):
-    """What was there when a number was added to a field with these limits."""
+    """The old value of an addition to a field with these limits."""
     wanted = 1.0 * old + value
     if wanted < low or wanted > high or abs(wanted - (old + value)) > _WRAPPED:
         note(faults, at, place, other)

@@ -1,4 +1,4 @@
-"""``s.helper(v)``: a functor that asks another functor of its program.
+"""``s.helper(v)``: a functor that calls another functor of its program.
 
 >>> import evener as ev
 >>> class Shares(ev.Program):
@@ -17,11 +17,10 @@
 >>> ev.run(SafeShares, ev.Graph.from_edges([0, 0], [1, 2]), device="python").share.tolist()
 [0.5, 1.0, 1.0]
 
-Like the functors of stages, a helper is found by its name on the class that runs, so a subclass may
-override it. It is one ``return`` of an expression, and ``s`` is its last parameter. The expression
-is written in place of the call when the class is made, so that devices, and the inference of what a
-functor touches, see one functor without calls. Globals of a helper in another module are taken as
-they are at that time.
+Like the functors of stages, a helper is found by name on the class that runs, so a subclass may
+override it. Its body is one ``return`` of an expression, and ``s`` is its last parameter. The
+expression is inlined when the class is made, so that devices and the inference of accesses see one
+functor without calls. Globals of a helper in another module have their values of that time.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
 
 
 def with_helpers(d: Declaration) -> Declaration:
-    """A declaration whose functors call no others; the same one if none does."""
+    """Inline helpers into the functors that call them; the same declaration if there are none."""
     functors = dict(d.functors)
     used = set()
     helpers: set[str] = set()
@@ -54,7 +53,7 @@ def with_helpers(d: Declaration) -> Declaration:
             used.add(use.name)
             if functor is None or functor is not functors[use.name] or "s" not in use.arguments:
                 continue
-            # Reading a text takes time; names of helpers show in the bytecode.
+            # Reading source takes time; names of helpers also occur in the bytecode.
             if d.functors.keys() & {*functor.function.__code__.co_names}:
                 functors[use.name] = _inlined(d, functor, use.arguments.index("s"), helpers)
     if not helpers:
@@ -68,7 +67,7 @@ def _inlined(d: Declaration, functor: Functor, at: int, helpers: set[str]) -> Fu
     try:
         source = source_of(functor)
     except (OSError, TypeError):
-        return functor  # what reads its accesses says so
+        return functor  # the inference of accesses reports this
     if len(functor.parameters) <= at:
         return functor
     rewriter = _Inlining(d, functor, source, functor.parameters[at])
@@ -78,17 +77,17 @@ def _inlined(d: Declaration, functor: Functor, at: int, helpers: set[str]) -> Fu
 
 
 class _Inlining(Rewriter):
-    """Writes the expressions of helpers in place of their calls."""
+    """Replaces calls of helpers by their expressions."""
 
     def __init__(self, d: Declaration, functor: Functor, source: str, state: str):
         super().__init__(source)
         self.d, self.functor, self.state = d, functor, state
         self.found: set[str] = set()
-        self.line = functor.line  # of the call that is written out
-        self.names: dict[str, Any] = {}  # globals of helpers that the functor does not have
+        self.line = functor.line  # of the call that is being replaced
+        self.names: dict[str, Any] = {}  # globals of helpers that the functor lacks
 
     def changed(self, node: ast.AST) -> str | None:
-        """The expression of a helper, where a node is its call."""
+        """The expression of a helper if the node calls it."""
         if _helper_of(node, self.state) in self.d.functors:
             assert isinstance(node, ast.Call)
             self.line = self.functor.line + node.lineno - 1
@@ -96,7 +95,7 @@ class _Inlining(Rewriter):
         return None
 
     def expression(self, call: ast.Call, state: str, within: tuple[str, ...]) -> ast.expr:
-        """What a call stands for, with the helpers that the helper calls."""
+        """The expression of a call, with helpers that the helper calls inlined too."""
         name = _helper_of(call, state)
         assert name is not None
         if name in within:
@@ -104,23 +103,23 @@ class _Inlining(Rewriter):
         helper = self.d.functors[name]
         *parameters, own_state = helper.parameters
         if len(call.args) != len(parameters) or call.keywords:
-            told = ", ".join(parameters)
-            self.fail(f"s.{name} is called as {ast.unparse(call)}; it is s.{name}({told})")
+            signature = ", ".join(parameters)
+            self.fail(f"s.{name} is called as {ast.unparse(call)}; it is s.{name}({signature})")
         if any(isinstance(part, ast.Call) for one in call.args for part in ast.walk(one)):
-            self.fail(f"s.{name} is given the result of a call; give that a name first")
+            self.fail(f"s.{name} is called with the result of a call; assign that to a name first")
         try:
             statements = definition_of(source_of(helper)).body
         except (OSError, TypeError):
-            self.fail(f"the text of s.{name} cannot be found")
+            self.fail(f"the source of s.{name} cannot be found")
         (first, *more) = statements
         if more or not isinstance(first, ast.Return) or first.value is None:
-            self.fail(f"s.{name} is called, so it must be one return of an expression")
+            self.fail(f"s.{name} is called, so its body must be one return of an expression")
         self.found.add(name)
-        given = dict(zip(parameters, call.args, strict=True))
-        return _Expression(self, helper, given, own_state, (*within, name)).visit(first.value)
+        arguments = dict(zip(parameters, call.args, strict=True))
+        return _Expression(self, helper, arguments, own_state, (*within, name)).visit(first.value)
 
     def named(self, helper: Functor, name: str) -> str:
-        """What the functor calls a name that a helper reads: the same, if it means the same."""
+        """The functor's name for what a helper calls ``name``; the same if it means the same."""
         found = inspect.getclosurevars(helper.function)
         mine = inspect.getclosurevars(self.functor.function)
         local = {*self.functor.function.__code__.co_varnames}
@@ -140,24 +139,24 @@ class _Inlining(Rewriter):
         return name
 
     def new_name(self, helper: Functor, name: str, value: Any) -> str:
-        """A global for a value that the functor has no name for."""
-        made = f"{HIDDEN}{helper.name}_{name}"
-        self.names[made] = value
-        return made
+        """Make a global for a value that has no name in the functor."""
+        new = f"{HIDDEN}{helper.name}_{name}"
+        self.names[new] = value
+        return new
 
     def fail(self, what: str) -> NoReturn:
-        """Name the place of a call that cannot be written out."""
+        """Raise the error for a call that cannot be inlined, with its place."""
         raise ProgramError(f"{self.d.name}.{self.functor.name}, line {self.line}: {what}.")
 
 
 class _Expression(ast.NodeTransformer):
-    """The expression of a helper in the words of the functor that calls it."""
+    """Rewrites the expression of a helper with the arguments and names of its caller."""
 
     def __init__(
-        self, inlining: _Inlining, helper: Functor, given: dict[str, ast.expr], state: str,
+        self, inlining: _Inlining, helper: Functor, arguments: dict[str, ast.expr], state: str,
         within: tuple[str, ...],
     ):  # fmt: skip
-        self.inlining, self.helper, self.given = inlining, helper, given
+        self.inlining, self.helper, self.arguments = inlining, helper, arguments
         self.state, self.within = state, within
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
@@ -169,16 +168,16 @@ class _Expression(ast.NodeTransformer):
         return self.inlining.expression(node, self.inlining.state, self.within)
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        """What was given for a parameter, or a name of the functor."""
-        if node.id in self.given:
-            return copy.deepcopy(self.given[node.id])
+        """The argument for a parameter, or the caller's name for a global."""
+        if node.id in self.arguments:
+            return copy.deepcopy(self.arguments[node.id])
         own = self.state == node.id
         name = self.inlining.state if own else self.inlining.named(self.helper, node.id)
         return ast.Name(name, node.ctx)
 
 
 def _helper_of(node: ast.AST, state: str) -> str | None:
-    """The name in a call of ``s.name(…)``."""
+    """The name in a call ``s.name(…)``; None for other nodes."""
     if (
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)

@@ -1,6 +1,6 @@
-"""The kinds of stages as data: what each holds, and which functors it uses how.
+"""The kinds of stages as data: their options, and how they use functors.
 
-Programs make them by the functions of `evener.programs.stages`; engines read them.
+The functions of `evener.programs.stages` make them; the engine reads them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ VERTEX_ARGUMENTS = ("v", "s")
 
 @dataclass(frozen=True)
 class Use:
-    """A functor as a stage uses it: its name, and what its arguments stand for."""
+    """A stage's use of a functor: its name, the meaning of its arguments, its role."""
 
     name: str
     arguments: tuple[str, ...]
@@ -28,7 +28,7 @@ class Use:
 
 @dataclass(frozen=True)
 class Stage:
-    """What all stages have: whether they run over the frontier or over all vertices."""
+    """The base of all stages, which run over the frontier or over all vertices."""
 
     over_all: bool
 
@@ -38,7 +38,7 @@ class Stage:
 
 
 Loop: TypeAlias = Stage | tuple[Stage, ...]
-"""What ``loop`` of a program may be; for type checkers, where a subclass has another one."""
+"""The type of a program's ``loop``, for type checkers if a subclass has a different one."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Filter(Stage):
     """Keep a part of the frontier."""
 
     functor: str
-    on_edges: bool = False  # set when the program is made, by what comes before the stage
+    on_edges: bool = False  # set when the program is made, from the stages before it
 
     def uses(self) -> Iterator[Use]:
         yield Use(self.functor, EDGE_ARGUMENTS if self.on_edges else VERTEX_ARGUMENTS, True)
@@ -69,7 +69,7 @@ class Filter(Stage):
 
 @dataclass(frozen=True)
 class Compute(Stage):
-    """Do something at each vertex of the frontier."""
+    """Call a functor for each vertex of the frontier."""
 
     functor: str
     on_edges: bool = False  # as in Filter
@@ -87,11 +87,11 @@ class Gather(Stage):
     apply: str
     asynchronous: bool
     along: str = "in"
-    sees_dst: bool = True  # whether the functor has an argument for the vertex that gathers
+    sees_dst: bool = True  # whether the functor has an argument for the gathering vertex
 
     @property
     def combine_is_functor(self) -> bool:
-        """Whether the combination is the program's own function."""
+        """Whether the combination is a functor of the program."""
         return self.combine.startswith("@")
 
     def uses(self) -> Iterator[Use]:
@@ -130,7 +130,7 @@ class Reduce(Stage):
 
 @dataclass(frozen=True)
 class Nearest:
-    """An order of the frontier: buckets of width ``delta`` of a field, nearest first."""
+    """An order of the frontier: by buckets of width ``delta`` of a field, nearest first."""
 
     field: Field
     delta: float | Param
@@ -163,7 +163,7 @@ class Repeat(Stage):
 
 @dataclass(frozen=True)
 class Backwards(Stage):
-    """The recorded frontiers from last to first."""
+    """Replay the recorded frontiers from last to first."""
 
     stages: tuple[Stage, ...]
 

@@ -1,7 +1,7 @@
 """`Program`: a class whose body declares fields, functors and a loop of stages.
 
-Nothing here runs a program. Making the class collects and checks what its body declares; an
-engine reads the outcome, `Program.declaration`.
+Nothing here runs a program. Making the class collects and checks the declarations of its body; the
+engine reads the result, `Program.declaration`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ RESERVED = (
 
 @dataclass(frozen=True)
 class Declaration:
-    """All that a program declares, checked."""
+    """The checked declarations of a program."""
 
     name: str
     fields: dict[str, Field]
@@ -54,7 +54,7 @@ class Declaration:
         return any("weight" in found.offered for found in self.accesses.values())
 
     def touched(self, stage: Stage) -> list[Accesses]:
-        """What the functors of one stage touch."""
+        """The accesses of the functors of one stage."""
         return [self.accesses[use.name, use.role] for use in stage.uses()]
 
 
@@ -63,9 +63,9 @@ class Program:
 
     A body declares fields, parameters and scalars, functors, ``start`` and ``loop``; see the
     README for an example. ``start`` runs once on the host: it may assign fields
-    (``self.depth[source] = 0``, ``self.rank[:] = 1``) and returns the first frontier, a sequence
-    of indices, or None for all vertices. ``repeatable = True`` says that the answer is the same in
-    whatever order updates are made, as that of shortest distances is.
+    (``self.depth[source] = 0``, ``self.rank[:] = 1``) and returns the first frontier as a sequence
+    of indices, or None for all vertices. ``repeatable = True`` declares that the answer does not
+    depend on the order of updates, as with shortest distances.
 
     Examples
     --------
@@ -87,7 +87,7 @@ class Program:
     declaration: ClassVar[Declaration]
     loop: Loop = ()
     repeatable: bool = False
-    graph: Graph  # in start, as num_vertices; a functor has the rest as well
+    graph: Graph  # in start, like num_vertices; the others are for functors
     num_vertices: int
     superstep: int
     changed: bool
@@ -99,21 +99,21 @@ class Program:
 
     if TYPE_CHECKING:
 
-        def start(self, *given: Any, **named: Any) -> Any:
-            """Take any arguments: a program declares its own."""
+        def start(self, *args: Any, **kwargs: Any) -> Any:
+            """Accept any arguments: a program declares its own."""
 
     else:
 
         def start(self) -> Any:
-            """Set up a run; the first frontier is all vertices unless a program says else."""
+            """Set up a run; by default the first frontier is all vertices."""
             return None
 
 
 def memory_of(program: type[Program], what: str) -> dict[Any, Any]:
-    """A table in which an engine remembers things of a program, for as long as the class lives.
+    """A cache of a program, which lives as long as the class.
 
-    It hangs on the class. A table of weak references to classes would keep them: kernels refer to
-    functors, functors to the globals of their module, and those to the class.
+    It is an attribute of the class. A table of weak references would keep classes alive: kernels
+    refer to functors, functors to the globals of their module, and those to the class.
     """
     tables = vars(program).get("_memory")
     if tables is None:
@@ -150,7 +150,7 @@ def _declare(cls: type[Program]) -> Declaration:
 
 
 def _is_vertex(annotation: Any) -> bool:
-    """Whether an annotation is `Vertex`, written out or, under future annotations, as text."""
+    """Whether an annotation is `Vertex`, as an object or as text."""
     if isinstance(annotation, str):
         return annotation.rsplit(".", 1)[-1] == "Vertex"
     return annotation is Vertex
@@ -215,13 +215,13 @@ def _check_repeat(d: Declaration, stage: Repeat) -> None:
     _require(d, stage.order.delta, d.params, "nearest has as delta")
     if not (stage.takes_frontier and stage.makes_frontier):
         raise ProgramError(
-            f"{d.name}: a repeat with order= takes a frontier and makes a new one, with an advance "
-            f"say; over='all' does not."
+            f"{d.name}: a repeat with order= needs stages that take a frontier and make a new one, "
+            f"such as an advance without over='all'."
         )
 
 
 def _require(d: Declaration, value: Any, declared: dict[str, Any], what: str) -> None:
-    """Refuse what another program declares; a subclass may have declared the name anew."""
+    """Refuse a declaration of another program; by name, since a subclass may redeclare it."""
     if isinstance(value, Field | Param | Scalar) and value.name not in declared:
         raise ProgramError(f"{d.name}: {what} something that the program does not declare.")
 

@@ -1,7 +1,7 @@
-"""What goes wrong only where several threads or devices are at one vertex.
+"""Mistakes that only show when several threads or devices update one vertex.
 
-A plain write that depends on what it replaces loses the updates of others. What an atomic returns
-is, on a device set, what *one* part has seen of a vertex that another part owns.
+A plain write that depends on the value it replaces loses the updates of others. On a device set,
+an atomic returns the value that *one* part knows of a vertex that another part owns.
 """
 
 from __future__ import annotations
@@ -14,28 +14,28 @@ from typing import Any
 
 from evener.programs.dependence import Dependence
 from evener.programs.fields import COPY, Field
-from evener.programs.functors import Functor, kept_with_functor
+from evener.programs.functors import Functor, cached_on_functor
 
 ATOMICS = ("min", "max", "add", "cas", "exchange")
-# How the old value compares if the call changed it: with what is offered, or expected.
+# How the returned old value compares with the offered (or expected) one if the call changed it.
 RETURNS = {"min": ast.Gt, "max": ast.Lt, "cas": ast.Eq}
 
-# What the old value that an atomic returns decides: UNUSED: nothing; WON: exactly whether the
+# What the old value returned by an atomic decides: UNUSED: nothing; WON: exactly whether the
 # functor returns True; FRONTIER: what the functor returns, its own field and those that follow it;
-# BEATEN: that it returns True where offers of others were better.
+# BEATEN: that it returns True if offers of others were better; MORE: anything else.
 UNUSED, WON, FRONTIER, BEATEN, MORE = "unused", "won", "frontier", "beaten", "more"
 
 
 @dataclass(frozen=True)
 class Touch:
-    """One place of a text that reads or writes a field."""
+    """An expression that reads or writes a field."""
 
     node: ast.AST
     field: str
     place: str  # src, dst, v, or the text of another index
     kind: str  # read, write, or the name of an atomic
-    values: tuple[ast.expr, ...]  # all that decides what is written, and where
-    operator: ast.operator | None = None  # of ``s.f[v] += x``
+    values: tuple[ast.expr, ...]  # the index, and the values that are written
+    operator: ast.operator | None = None  # in ``s.f[v] += x``
 
 
 def use_of_old_value(
@@ -45,7 +45,7 @@ def use_of_old_value(
     touches: list[Touch],
     fields: dict[str, Field],
 ) -> str:
-    """What the value that an atomic returns decides: WON, FRONTIER, BEATEN or MORE."""
+    """What the return value of an atomic decides: WON, FRONTIER, BEATEN or MORE."""
     found = Dependence(definition, lambda node: node is call.node)
     for touch in touches:
         if touch.kind == "read" or touch.node is call.node:
@@ -66,9 +66,9 @@ def use_of_old_value(
 
 
 def _says_others_came(definition: ast.FunctionDef, call: Touch, found: Dependence) -> bool:
-    """Whether True is returned where the old value lies beyond something: others took it there.
+    """Whether True is returned if the old value is beyond some bound, which others may pass.
 
-    So is ``return atomic.max(s.f, dst, x) > 5``, true once another call has offered 6.
+    For instance, ``return atomic.max(s.f, dst, x) > 5`` is true once another call has offered 6.
     """
     greater, less = (ast.Gt, ast.GtE), (ast.Lt, ast.LtE)
     beyond, before = (greater, less) if call.kind == "max" else (less, greater)
@@ -96,12 +96,12 @@ def lost_update(
     merge: str | None,
     elsewhere: set[str],
 ) -> str | None:
-    """The call that a plain write at a far end should be, if it loses updates; else None.
+    """The atomic that should replace a plain write at a far end if it loses updates; else None.
 
-    It does where the new value depends on the old one, and, of a ``min`` or ``max``, where the old
-    one is looked at and other calls write other values: they come from names that stand for
-    something ``elsewhere``. To read the old one as ``s.before`` helps only where all calls write
-    the same. What an exchange or a cas has claimed no other thread writes to.
+    Updates are lost if the new value depends on the old one. With a merge by ``min`` or ``max``
+    they are also lost if the old value is read and calls write different values, that is, values
+    that depend on names in ``elsewhere``. Reading the old value as ``s.before`` is safe only if all
+    calls write the same. After a successful exchange or cas no other thread writes to the vertex.
     """
     claims = {
         id(touch.node) for touch in touches
@@ -138,7 +138,7 @@ def _on_nodes(definition: ast.FunctionDef, nodes: set[int]) -> Dependence:
 
 
 def _old_values(definition: ast.FunctionDef, write: Touch, touches: list[Touch]) -> Dependence:
-    """All that depends on what a write replaces, by way of other fields too."""
+    """Everything that depends on the value that a write replaces, also through other fields."""
     known = {(write.field, write.place)}
     while True:
         found = _on_nodes(
@@ -160,7 +160,7 @@ def _old_values(definition: ast.FunctionDef, write: Touch, touches: list[Touch])
 def _is_best(
     definition: ast.FunctionDef, write: Touch, old: Dependence, by_edge: Dependence
 ) -> bool:
-    """Whether a write is only for what is less, or more, than what it replaces."""
+    """Whether a write depends on an order comparison of the new value with the old one."""
     compared = {
         id(node) for node in ast.walk(definition)
         if isinstance(node, ast.Compare)
@@ -171,7 +171,7 @@ def _is_best(
 
 
 def _instead(write: Touch, merge: str | None) -> str:
-    """The atomic that does what a write means to do."""
+    """The atomic that does what a write intends."""
     at = f"s.{write.field}, {ast.unparse(write.values[0])}"
     value = ast.unparse(write.values[-1])
     if isinstance(write.operator, ast.Add | ast.Sub):
@@ -182,12 +182,13 @@ def _instead(write: Touch, merge: str | None) -> str:
     return "atomic.add, atomic.min or atomic.max, and the merge that goes with it"
 
 
-@kept_with_functor
+@cached_on_functor
 def says_whether_it_changed(functor: Functor, field: str, merge: str) -> bool:
     """Whether a functor returns True exactly if its one atomic on a field changed the value.
 
-    It may be written ``return atomic.min(s.f, dst, x) > x``, or with ``if`` and ``return True``, in
-    which case followers are written inside the ``if``, or by way of a name for the old value.
+    Recognised forms are ``return atomic.min(s.f, dst, x) > x``, the same with ``if`` and
+    ``return True`` (followers are then written inside the ``if``), and both with a name for the old
+    value.
     """
     definition = ast.parse(textwrap.dedent(inspect.getsource(functor.function))).body[0]
     nodes: list[Any] = list(ast.walk(definition))
@@ -215,8 +216,8 @@ def says_whether_it_changed(functor: Functor, field: str, merge: str) -> bool:
 
     asked = sum(map(tells, nodes))
     if asked == 0 or asked < sum(_is_name(node, ast.Load) and node.id in old for node in nodes):
-        return False  # the old value is used in another way too
-    inside: set[int] = set()  # what runs only if the value changed
+        return False  # the old value is also used in another way
+    inside: set[int] = set()  # nodes that run only if the value changed
     for node in nodes:
         if isinstance(node, ast.If) and tells(node.test):
             last = node.body[-1]

@@ -1,4 +1,4 @@
-"""What ``REAL`` stands for in a run: ``dtype=`` chooses between 32 and 64 bits.
+"""The dtype of ``REAL`` in a run: ``dtype=`` chooses between 32 and 64 bits.
 
 >>> import evener as ev
 >>> class Halves(ev.Program):
@@ -31,7 +31,7 @@ _Declared = TypeVar("_Declared", Field, Param, Scalar)
 
 
 def with_reals(program: type[Program], dtype: Any) -> type[Program]:
-    """A program in which ``REAL`` is float32 or float64; in 32 bits its name ends so.
+    """The program with ``REAL`` as float32 or float64; a 32-bit program has a name ending in 32.
 
     Examples
     --------
@@ -48,8 +48,8 @@ def with_reals(program: type[Program], dtype: Any) -> type[Program]:
         raise EvenerError(f"dtype is {dtype!r}; it must be float32 or float64.")
     d = program.declaration
     if not any(one.dtype is REAL for of in (d.fields, d.params, d.scalars) for one in of.values()):
-        raise ProgramError(f"{d.name} has no values of type REAL; leave dtype= out.")
-    if kind == np.float64:  # which it is by itself
+        raise ProgramError(f"{d.name} has no values of type REAL; leave out dtype=.")
+    if kind == np.float64:  # the default
         return program
     known = memory_of(program, "reals")
     if kind not in known:
@@ -58,23 +58,23 @@ def with_reals(program: type[Program], dtype: Any) -> type[Program]:
 
 
 def _narrowed(program: type[Program], kind: np.dtype) -> type[Program]:
-    def settled(of: dict[str, _Declared]) -> dict[str, _Declared]:
-        return {name: _settled(one, kind) for name, one in of.items()}
+    def all_with_dtype(of: dict[str, _Declared]) -> dict[str, _Declared]:
+        return {name: _with_dtype(one, kind) for name, one in of.items()}
 
     d = program.declaration
     name = f"{d.name}{8 * kind.itemsize}"
     derived: Any = types.new_class(name, (program,), {"abstract": True})
     derived.__module__ = program.__module__
     derived.declaration = replace(
-        d, name=name, fields=settled(d.fields), params=settled(d.params),
-        scalars=settled(d.scalars),
+        d, name=name, fields=all_with_dtype(d.fields), params=all_with_dtype(d.params),
+        scalars=all_with_dtype(d.scalars),
     )  # fmt: skip
     return derived
 
 
-def _settled(declared: _Declared, kind: np.dtype) -> _Declared:
+def _with_dtype(declared: _Declared, kind: np.dtype) -> _Declared:
     if declared.dtype is not REAL:
         return declared
-    made = copy.copy(declared)
-    made.dtype = kind
-    return made
+    new = copy.copy(declared)
+    new.dtype = kind
+    return new

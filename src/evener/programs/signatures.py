@@ -1,4 +1,4 @@
-"""The arguments of a functor, by their names: a known name stands where it is expected."""
+"""Checks of a functor's argument names: a known name must be at the place it has in a stage."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ _VERTICES = ("src", "dst", "v")
 
 
 def wrong_order(names: tuple[str, ...], use: Use) -> str | None:
-    """What is wrong with the arguments of a functor, None if nothing is.
+    """Describe what is wrong with the arguments of a functor; None if they are correct.
 
-    Names of one's own are fine. Those that stages have (``src``, ``dst``, ``v``, ``edge``,
-    ``total``, ``s``) mean what they mean there.
+    Users may choose names. The names that stages use (``src``, ``dst``, ``v``, ``edge``, ``total``,
+    ``s``) must have the meaning they have there.
 
     Examples
     --------
@@ -35,11 +35,11 @@ def wrong_order(names: tuple[str, ...], use: Use) -> str | None:
 
 
 def _fits(name: str, place: str) -> bool:
-    """Whether an argument of this name may stand at a place."""
-    if name == place or place in ("a", "b"):  # of a combination, all names are one's own
+    """Whether an argument of this name may be at a place."""
+    if name == place or place in ("a", "b"):  # the arguments of a combination have free names
         return True
     if name in ("s", "edge", "total", "self", "cls"):
         return False
-    if name == "v" or place == "v":  # v is any vertex, and the vertex of a stage may be a dst
+    if name == "v" or place == "v":  # v may be any vertex, and a stage's vertex may be called dst
         return name not in _VERTICES or place in _VERTICES
     return name not in ("src", "dst")

@@ -1,30 +1,30 @@
-"""The stages of a program's loop; each takes the frontier of the one before it.
+"""The stages of a program's loop; each takes the frontier of the stage before it.
 
-Stages are data. They keep the *names* of functors and resolve them on the class that runs, so that
-a subclass may override a functor.
+Stages are data. They store the *names* of functors, which are resolved on the class that runs, so
+that a subclass may override a functor.
 
-How frontiers travel
---------------------
+How frontiers are passed on
+---------------------------
 * `advance`, `filter` and `gather` make a new frontier; `compute`, `edges`, `reduce` and
-  `backwards` leave it as it was. ``over="all"`` says what a stage runs over, nothing more: after
-  ``compute(f, over="all")`` the frontier is what it was before.
-* A `repeat` hands on the frontier with which it ended. Run out, that is the empty set, and a
-  second repeat that takes a frontier then has nothing to do; begin it, or put before it, a stage
-  with ``over="all"``, such as ``filter(f, over="all")``.
-* An advance with ``emit="edges"`` makes a frontier of edges. `filter` and `compute` on it call
-  ``f(src, dst, edge, s)``, an `advance` goes over the out-edges of the set of their ``dst``, and
-  the other stages cannot take it.
+  `backwards` keep it. ``over="all"`` only determines what a stage runs over: the frontier after
+  ``compute(f, over="all")`` is the same as before.
+* A `repeat` passes on the frontier with which it ends. If it ended because the frontier was empty,
+  a second repeat that takes a frontier has nothing to do; put a stage with ``over="all"`` before
+  it or at its beginning, such as ``filter(f, over="all")``.
+* An advance with ``emit="edges"`` makes a frontier of edges. On it, `filter` and `compute` call
+  ``f(src, dst, edge, s)``, and an `advance` visits the out-edges of the set of their ``dst``; the
+  other stages cannot take it.
 
-When writes are seen
---------------------
-At once, on every device, by other calls of the same superstep too: a value may travel over several
+When writes are visible
+-----------------------
+At once, on every device, also to other calls in the same superstep: a value may travel over several
 edges in one superstep, and how many depends on the order of the calls. Programs whose values only
-improve (shortest, widest, smallest) end with the same answer. A limit by ``max_supersteps``, say,
-makes the order matter: then read ``s.before.f[v]``, the field as it was when the superstep began.
-Its copy costs a pass over all vertices in each superstep.
+improve (shortest, widest, smallest) end with the same answer. If the order matters, for instance
+with a limit by ``max_supersteps``, read ``s.before.f[v]``, the value when the superstep began. Its
+copy costs a pass over all vertices in each superstep.
 
-``s.superstep`` and ``s.changed`` are those of the innermost repeat; when it ends, those of the
-repeat around it are back.
+``s.superstep`` and ``s.changed`` belong to the innermost repeat; when it ends, those of the
+enclosing repeat are restored.
 """
 
 from __future__ import annotations
@@ -64,12 +64,12 @@ def advance(
 ) -> Advance:
     """Call ``f(src, dst, edge, s) -> bool`` for the out-edges of the frontier.
 
-    The new frontier is the set of ``dst`` for which some call returned True, or of the edges with
-    ``emit="edges"`` (these are always pushed). ``where(dst, s)`` only saves work: it may turn from
-    true to false within a superstep and never back.
+    The new frontier is the set of ``dst`` for which some call returned True, or with
+    ``emit="edges"`` the set of these edges (which are always pushed). ``where(dst, s)`` only saves
+    work: within a superstep it may turn from true to false, but never back.
 
-    What a call writes, later calls of the same superstep see: after k supersteps a value may have
-    come over more than k edges. ``s.before.f[src]`` is the field as it was when that began.
+    Later calls in the same superstep see what a call writes: after k supersteps a value may have
+    travelled over more than k edges. ``s.before.f[src]`` is the value when the superstep began.
 
     Examples
     --------
@@ -122,7 +122,7 @@ def filter(f: Functor, *, over: str = "frontier") -> Filter:
 
 
 def compute(f: Functor, *, over: str = "frontier") -> Compute:
-    """Call ``f(v, s)`` for each vertex; the frontier stays as it is.
+    """Call ``f(v, s)`` for each vertex; keeps the frontier.
 
     On a frontier of edges the functor is ``f(src, dst, edge, s)``.
 
@@ -154,16 +154,16 @@ def gather(
 ) -> Gather:
     """Combine ``f(src, dst, edge, s)`` over the in-edges of each vertex, then ``apply``.
 
-    ``along="out"`` takes its out-edges instead and ``"both"`` the in-edges and then the out-edges
-    (of an undirected graph each edge once). In all of them ``dst`` is the vertex that gathers and
+    ``along="out"`` uses its out-edges instead and ``"both"`` the in-edges and then the out-edges
+    (in an undirected graph each edge once). In each case ``dst`` is the vertex that gathers and
     ``src`` its neighbour. With ``sees_dst=False`` the functor is ``f(src, edge, s)``.
 
-    ``combine`` is ``"sum"``, ``"min"``, ``"max"`` or ``"any"``, or a functor ``(a, b) -> value``;
-    with a functor, vertices without in-edges are passed over, otherwise their total is the
-    neutral value (±inf for ``"min"`` and ``"max"`` where no value tells the type). ``"any"`` is
-    one of the values that are not zero, 0 if there is none. ``f`` only reads. All totals are
-    complete before the first ``apply(v, total, s)``; ``asynchronous`` lets values written by it be
-    seen at once. The new frontier holds the vertices whose ``apply`` returned True.
+    ``combine`` is ``"sum"``, ``"min"``, ``"max"`` or ``"any"``, or a functor ``(a, b) -> value``.
+    With a functor, vertices without in-edges are skipped; otherwise their total is the neutral
+    value (±inf for ``"min"`` and ``"max"`` if no value determines the type). ``"any"`` is any of
+    the non-zero values, or 0 if there is none. ``f`` may only read. All totals are complete before
+    the first ``apply(v, total, s)``; with ``asynchronous``, values that ``apply`` writes are
+    visible at once. The new frontier holds the vertices whose ``apply`` returned True.
 
     Examples
     --------
@@ -198,10 +198,10 @@ def gather(
 def edges(
     f: Functor, neighbours: tuple[int, int | None] | None = None, where: Functor | None = None
 ) -> Edges:
-    """Call ``f(src, dst, edge, s) -> bool`` for all edges; ``s.changed`` tells if one was True.
+    """Call ``f(src, dst, edge, s) -> bool`` for all edges; ``s.changed`` is whether any was True.
 
-    ``neighbours=(first, last)`` takes a slice of each neighbour list, ``where(src, s)`` leaves
-    whole lists out. The frontier stays as it is.
+    ``neighbours=(first, last)`` visits a slice of each neighbour list; lists for which
+    ``where(src, s)`` is false are skipped. The frontier is kept.
 
     Examples
     --------
@@ -234,8 +234,8 @@ def edges(
 def reduce(f: Functor, op: str, into: Scalar, *, over: str = "frontier") -> Reduce:
     """Reduce ``f(v, s)`` over the frontier of all devices into a scalar.
 
-    The result replaces the value of the scalar, which before its first reduce is the neutral
-    value of its merge, and is visible from the next stage.
+    The result replaces the value of the scalar, which is initially the neutral value of its merge,
+    and is visible from the next stage on.
 
     Examples
     --------
@@ -266,11 +266,11 @@ def repeat(
 ) -> Repeat:
     """Repeat stages until the frontier is empty, ``until(s)`` holds, or the limit is reached.
 
-    Before each superstep an empty frontier ends the loop, if a stage takes it or has made it (a
-    first superstep whose stages run over all vertices does not need one). After it the count
-    ``s.superstep`` goes up, then ``until`` and the limit are asked. ``record=True`` keeps the
-    frontier at the start of each superstep for `backwards`. On a graph without vertices nothing
-    runs.
+    Before each superstep an empty frontier ends the loop, if a stage takes the frontier or has made
+    it (a first superstep whose stages run over all vertices needs none). After each superstep
+    ``s.superstep`` is incremented, then ``until`` and the limit are checked. ``record=True``
+    records the frontier at the start of each superstep for `backwards`. On a graph without vertices
+    nothing runs.
 
     Examples
     --------
@@ -295,10 +295,10 @@ def repeat(
 
 
 def backwards(*stages: Stage) -> Backwards:
-    """Replay the frontiers that the last recording repeat kept, from last to first.
+    """Replay the frontiers of the last repeat with ``record=True``, from last to first.
 
-    Each time the stages start from the recorded frontier, and ``s.superstep`` is that of the
-    record; afterwards the frontier is what it was before.
+    Each time, the stages start from the recorded frontier, and ``s.superstep`` is the recorded one;
+    afterwards the frontier is the same as before.
 
     Examples
     --------
@@ -330,11 +330,12 @@ def backwards(*stages: Stage) -> Backwards:
 def nearest(field: Field, delta: float | Param) -> Nearest:
     """Order the frontier by a field, in buckets of width ``delta``, nearest first.
 
-    Of a `Param` the value may be ``"auto"``: a width that suits the weights and the device.
+    If ``delta`` is a `Param`, its value may be ``"auto"``: a width for the weights and the device.
 
-    Bucket i holds the vertices with ``floor(value / delta) == i``. A superstep advances over what
-    the smallest bucket holds at its start; vertices emitted join the bucket of their value, which
-    may be the same one. One whose value fell meanwhile was dealt with in an earlier bucket.
+    Bucket i holds the vertices with ``floor(value / delta) == i``. A superstep advances over the
+    content of the smallest bucket at its start; emitted vertices join the bucket of their value,
+    which may be the same one. A vertex whose value has decreased was processed in an earlier
+    bucket, and is skipped in its old one.
 
     Examples
     --------
@@ -360,7 +361,7 @@ def nearest(field: Field, delta: float | Param) -> Nearest:
 
 
 def walk(stages: tuple[Stage, ...]) -> Iterator[Stage]:
-    """All stages, those inside loops too."""
+    """All stages, including those inside loops."""
     for stage in stages:
         yield stage
         if isinstance(stage, Repeat | Backwards):
@@ -378,8 +379,8 @@ def _stages(stages: tuple[Any, ...], where: str) -> tuple[Stage, ...]:
 
 def _name(f: Any) -> str:
     if not isinstance(f, Functor):
-        given = f"the plain function {f.__name__}" if inspect.isfunction(f) else repr(f)
-        raise mistake(f"a stage was given {given}; it takes a function marked @functor")
+        what = f"the plain function {f.__name__}" if inspect.isfunction(f) else repr(f)
+        raise mistake(f"a stage was given {what}; it takes a function marked @functor")
     return f.name
 
 

@@ -1,8 +1,7 @@
-"""The texts of functors, and functions of a changed text.
+"""The source of functors, and functors with changed source.
 
-Engines and `evener.programs.access` read what a functor does off its text, so a functor that was
-changed must have a text too. It keeps the lines of the one it was made from: what is said of line
-12 is found there.
+The engine and `evener.programs.access` analyse the source of functors, so a changed functor must
+have source too. It keeps the line numbers of the original, so that messages name the right line.
 """
 
 from __future__ import annotations
@@ -18,35 +17,35 @@ from evener.programs.functors import Functor
 
 
 def source_of(functor: Functor) -> str:
-    """The text of a functor, as far left as can be; OSError if it cannot be found."""
+    """The dedented source of a functor; OSError if it cannot be found."""
     return textwrap.dedent(inspect.getsource(functor.function))
 
 
 def definition_of(source: str) -> ast.FunctionDef:
-    """The definition in the text of a functor."""
+    """The function definition in the source of a functor."""
     definition = ast.parse(source).body[0]
     assert isinstance(definition, ast.FunctionDef)
     return definition
 
 
 class Rewriter:
-    """Changes expressions and statements of a text where they stand, line by line.
+    """Replaces expressions and statements of a source in place, keeping its lines.
 
-    A subclass says in `changed` what becomes of a node; `text` gives a node with all changes in it.
+    A subclass returns the new text of a node in `changed`; `text` returns a node with all changes.
     """
 
     def __init__(self, source: str):
-        self.source = source.encode()  # positions are counted in bytes
+        self.source = source.encode()  # positions of nodes count bytes
         self.starts = [0]
         for line in self.source.splitlines(keepends=True):
             self.starts.append(self.starts[-1] + len(line))
 
     def changed(self, node: ast.AST) -> str | None:
-        """The new text of a node; None where it stays, but for what is in it."""
+        """The new text of a node; None if only nodes within it may change."""
         raise NotImplementedError
 
     def text(self, node: Any) -> str:
-        """The text of a node, with all that changes in it."""
+        """The text of a node with all changes."""
         new = self.changed(node)
         if new is None:
             return self.inside(node)
@@ -55,7 +54,7 @@ class Rewriter:
         return new if lost <= 0 else f"({new}{' ' + chr(10) * lost})"
 
     def whole(self, definition: ast.FunctionDef) -> str:
-        """The text of a function, with all that changes in its body."""
+        """The text of a function with all changes in its body."""
         at, pieces = 0, []
         for statement in definition.body:
             first, last = self._span(statement)
@@ -64,7 +63,7 @@ class Rewriter:
         return "".join([*pieces, self.source[at:].decode()])
 
     def inside(self, node: Any) -> str:
-        """The text of a node as it is, but for the nodes in it."""
+        """The text of a node with changes in the nodes within it."""
         at, last = self._span(node)
         pieces = []
         for child in sorted(_placed_children(node), key=lambda one: self._span(one)[0]):
@@ -81,7 +80,7 @@ class Rewriter:
 
 
 def _placed_children(node: ast.AST) -> list[Any]:
-    """The nodes right below one that have a place in the text; contexts and operators have none."""
+    """The nearest nodes below one that have a position; contexts and operators have none."""
     found: list[Any] = []
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.JoinedStr):
@@ -91,7 +90,7 @@ def _placed_children(node: ast.AST) -> list[Any]:
 
 
 def functor_of(text: str) -> Functor:
-    """A functor of a text that was made up."""
+    """Make a functor from generated source."""
     file = f"<evener functor {hash(text) & 0xFFFFFFFF:08x}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     scope: dict[str, Any] = {"__name__": __name__}
@@ -100,14 +99,14 @@ def functor_of(text: str) -> Functor:
 
 
 def with_text(functor: Functor, text: str, names: dict[str, Any] | None = None) -> Functor:
-    """A functor of another text, with the globals and the closure of the old one.
+    """Make a functor with other source, and the globals and the closure of the old one.
 
-    ``names`` are globals that the text has besides.
+    ``names`` are additional globals.
     """
     old = functor.function
     free = old.__code__.co_freevars
     definition = definition_of(text)
-    # As many lines as the decorators had stand before the definition.
+    # The line numbers of the original, whose decorators come before the definition.
     ast.increment_lineno(definition, functor.line - 1)
     definition.decorator_list = []
     outer = ast.FunctionDef(
@@ -120,13 +119,13 @@ def with_text(functor: Functor, text: str, names: dict[str, Any] | None = None) 
     linecache.cache[file] = (sum(map(len, lines)), None, lines, file)
     scope: dict[str, Any] = {}
     exec(compile(module, file, "exec"), scope)
-    made = scope["outer"](*[None] * len(free))
+    compiled = scope["outer"](*[None] * len(free))
     cells = dict(zip(free, old.__closure__ or (), strict=True))
     function = types.FunctionType(
-        made.__code__, {**old.__globals__, **names} if names else old.__globals__, old.__name__,
-        old.__defaults__, tuple(cells[name] for name in made.__code__.co_freevars),
+        compiled.__code__, {**old.__globals__, **names} if names else old.__globals__, old.__name__,
+        old.__defaults__, tuple(cells[name] for name in compiled.__code__.co_freevars),
     )  # fmt: skip
     function.__module__, function.__qualname__ = old.__module__, old.__qualname__
-    found = Functor(function)
-    found.line, found.file = definition.lineno, functor.file  # its text has no decorators
-    return found
+    new = Functor(function)
+    new.line, new.file = definition.lineno, functor.file  # the source has no decorators
+    return new

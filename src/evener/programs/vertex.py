@@ -1,4 +1,4 @@
-"""Vertex-centric programs: what a vertex makes of its in-edges (CuSha, warp segmentation).
+"""Vertex-centric programs: each vertex reduces values over its in-edges (CuSha, warp segmentation).
 
 >>> import numpy as np
 >>> import evener as ev
@@ -39,16 +39,16 @@ __all__ = ["VertexProgram"]
 class VertexProgram(Program, abstract=True):
     """A program whose supersteps visit all vertices, until none of them is updated.
 
-    A body declares fields, parameters and scalars as every program does, and
+    A body declares fields, parameters and scalars like any program, and
 
-    * ``init(v, s)``: sets a vertex up; left out where ``start`` or the fields' fills do that;
-    * ``compute(src, edge, s) -> value``: what comes in over one edge;
+    * ``init(v, s)``: sets up a vertex; optional if ``start`` or the fills of fields do that;
+    * ``compute(src, edge, s) -> value``: the value of one in-edge;
     * ``reduce``: ``"sum"``, ``"min"``, ``"max"``, ``"any"`` or a functor ``(a, b) -> value``; with
-      a functor, vertices without in-edges are passed over;
-    * ``updated(v, value, s) -> bool``: takes the reduced value, says whether the vertex changed.
+      a functor, vertices without in-edges are skipped;
+    * ``updated(v, value, s) -> bool``: gets the reduced value, returns whether the vertex changed.
 
-    On one device new values are seen at once. ``until`` (a functor) and ``max_supersteps`` end the
-    loop early.
+    On one device new values are visible at once. ``until`` (a functor) and ``max_supersteps`` end
+    the loop early.
 
     Examples
     --------
