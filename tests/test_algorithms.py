@@ -707,7 +707,7 @@ def test_a_circle_of_parents_is_found():
     result = sssp(level, 0, device="python")
     verify(sssp, level, result, 0)
     assert result.parent.tolist() == [-1, 0, 1]
-    with pytest.raises(AssertionError, match="circle"):
+    with pytest.raises(AssertionError, match="cycle"):
         verify(sssp, level, spoilt(result, "parent", 1, 2), 0)
 
 
