@@ -23,7 +23,7 @@ from evener.device import (
     parallel,
 )
 from evener.device.compile import Compiled, kind_of
-from evener.programs.program import memory_of
+from evener.programs.program import program_cache
 from processes import python
 
 TRIPLE = """
@@ -272,7 +272,7 @@ def test_kernels_of_the_library_have_keys_that_last():
     """Or every process compiled them again: a clock that kernels read was once unknown."""
     for device in "cpu", "cpu+cpu":
         ev.bfs(ev.generate.path(4), 0, device=device)
-    workers = [worker.python for worker in memory_of(BFS, "workers").values()]
+    workers = [worker.python for worker in program_cache(BFS, "workers").values()]
     unkept = [one for one in workers if not cache.is_lasting(cache.fingerprint(one))]
     assert len(workers) >= 2
     assert not unkept

@@ -29,7 +29,7 @@ from evener.engine.request import Request
 from evener.engine.targets import gpu
 from evener.engine.targets.table import run_on, target_of
 from evener.errors import MemoryBudgetError
-from evener.graph.gpu import NEIGHBOURS, STARTS, WEIGHTS, kept
+from evener.graph.gpu import NEIGHBOURS, STARTS, WEIGHTS, graph_cache
 from shared_programs import Around
 from test_planner import SEARCH, Given
 
@@ -114,7 +114,7 @@ def test_limits_and_free_memory_decide(kron, free):
     assert everything.in_host_memory == everything.wanted == ((kron, NEIGHBOURS), (kron, WEIGHTS))
     assert "and the GPU has 1000 B" in gpu_placement.told(everything)[0]
     # What the card has of the graph is not lost to it.
-    kept(kron)[NEIGHBOURS, 0] = kron.indices
+    graph_cache(kron)[NEIGHBOURS, 0] = kron.indices
     assert [one.name for one in placed(job).mapped] == ["weights"]
 
 
@@ -127,7 +127,7 @@ def test_what_cannot_fit_is_refused_before_anything_is_allocated(kron, free, mon
     free(999)
     with pytest.raises(MemoryBudgetError, match="needs about 1000 B on the GPU, but only 999 B"):
         placed(job)
-    assert not kept(kron)
+    assert not graph_cache(kron)
 
 
 def test_memory_of_the_host_is_checked_for_graphs_in_files(tmp_path, kron, free, monkeypatch):
@@ -163,17 +163,17 @@ def test_the_order_of_degrees_is_for_what_is_on_the_card(kron, free):
 def test_what_moves_takes_its_launches_along(directed, free):
     turned = directed.transpose()
     here = {(STARTS, 0): 1, (NEIGHBOURS, 0): 2, (WEIGHTS, 0): 3, (LAUNCH, 0, 9): 4, "largest": 5}
-    kept(directed).update(here)
-    kept(turned).update(here | {(BY_DEGREE, 0): 6})
+    graph_cache(directed).update(here)
+    graph_cache(turned).update(here | {(BY_DEGREE, 0): 6})
     wanted = ((directed, NEIGHBOURS), (turned, NEIGHBOURS))
     gpu_memory.move_edges(directed, wanted, ())
-    assert kept(directed) == here
+    assert graph_cache(directed) == here
     gpu_memory.move_edges(directed, wanted, ((turned, NEIGHBOURS),))
-    assert set(kept(directed)) == {(STARTS, 0), (NEIGHBOURS, 0), (WEIGHTS, 0), "largest"}
-    assert set(kept(turned)) == {(STARTS, 0), (WEIGHTS, 0), "largest"}
-    kept(turned)[(MAPPED, NEIGHBOURS), 0] = 7
+    assert set(graph_cache(directed)) == {(STARTS, 0), (NEIGHBOURS, 0), (WEIGHTS, 0), "largest"}
+    assert set(graph_cache(turned)) == {(STARTS, 0), (WEIGHTS, 0), "largest"}
+    graph_cache(turned)[(MAPPED, NEIGHBOURS), 0] = 7
     gpu_memory.move_edges(directed, wanted, ())
-    assert ((MAPPED, NEIGHBOURS), 0) not in kept(turned)
+    assert ((MAPPED, NEIGHBOURS), 0) not in graph_cache(turned)
 
 
 def test_weights_are_placed_only_for_programs_that_read_them(directed):
@@ -184,7 +184,7 @@ def test_weights_are_placed_only_for_programs_that_read_them(directed):
     assert with_weights.nbytes == sum(
         array.nbytes for array in (*with_weights.rows, *with_weights.both, with_weights.degrees)
     )
-    assert (MAPPED, BOTH) not in kept(directed)
+    assert (MAPPED, BOTH) not in graph_cache(directed)
 
 
 class Driver:

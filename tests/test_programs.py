@@ -418,7 +418,9 @@ def test_some_functors_only_read(role):
         "until": repeat(compute(nothing), until=until),
     }[role]
     members = {f.name: f for f in (where, total, value, until)}
-    with pytest.raises(ProgramError, match=f"writes low, but a functor used as {role} may only read"):
+    with pytest.raises(
+        ProgramError, match=f"writes low, but a functor used as {role} may only read"
+    ):
         make(loop, low=low, found=found, **members)
 
 

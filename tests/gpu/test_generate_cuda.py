@@ -16,7 +16,7 @@ def assert_same_everywhere(kind, *args, **options):
     want, have = make(*args, **options), make(*args, **options, device="cuda")
     message = f"{kind} {args} {options}"
     assert (have.directed, have.num_vertices) == (want.directed, want.num_vertices), message
-    there = [gpu.kept(have)[what, 0].get() for what in gpu.ROWS]
+    there = [gpu.graph_cache(have)[what, 0].get() for what in gpu.ROWS]
     for name, on_gpu in zip(("indptr", "indices", "weights"), there, strict=True):
         a, b = getattr(want, name), getattr(have, name)
         if a is None:
@@ -70,11 +70,11 @@ def test_arrays_whose_pages_are_touched_first(monkeypatch):
 
 def test_programs_use_what_is_there():
     graph = ev.generate.rmat(12, 16, seed=1, weights=(1, 9), device="cuda")
-    made = [gpu.kept(graph)[what, 0] for what in gpu.ROWS]
+    made = [gpu.graph_cache(graph)[what, 0] for what in gpu.ROWS]
     have = ev.sssp(graph, 3, device="cuda").distance
     np.testing.assert_array_equal(have, ev.sssp(graph, 3, device="cpu").distance)
     for what, array in zip(gpu.ROWS, made, strict=True):
-        assert gpu.kept(graph)[what, 0] is array  # nothing was uploaded
+        assert gpu.graph_cache(graph)[what, 0] is array  # nothing was uploaded
 
 
 def test_nothing_but_the_graph_stays_and_goes_with_it():

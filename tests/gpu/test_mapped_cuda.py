@@ -24,7 +24,7 @@ from evener.device.mapped import mapped_bytes
 from evener.engine.memory.edges import edges_mapped
 from evener.engine.memory.gpu import MAPPED
 from evener.engine.planning.calibrate import EDGES_MAPPED, Calibration
-from evener.graph.gpu import NEIGHBOURS, kept
+from evener.graph.gpu import NEIGHBOURS, graph_cache
 from shared_programs import parameters_for
 from test_native_loops import Bounded
 
@@ -115,7 +115,7 @@ def test_weights_go_first_and_come_back(kron):
     np.testing.assert_array_equal(result.width, want)
     assert result.stats["mapped_bytes"] == 0
     assert "host's memory" not in result.explain()
-    assert not any(MAPPED in key[0] for key in kept(graph) if isinstance(key[0], tuple))
+    assert not any(MAPPED in key[0] for key in graph_cache(graph) if isinstance(key[0], tuple))
 
 
 def test_what_was_on_the_card_makes_room(kron):
@@ -123,7 +123,7 @@ def test_what_was_on_the_card_makes_room(kron):
 
     graph = fresh(kron)
     want = ev.bfs(graph, 0, device="cuda").depth
-    assert (NEIGHBOURS, 0) in kept(graph)
+    assert (NEIGHBOURS, 0) in graph_cache(graph)
     gc.collect()
     pool = cupy.get_default_memory_pool()
     used = pool.used_bytes()
@@ -131,7 +131,7 @@ def test_what_was_on_the_card_makes_room(kron):
     np.testing.assert_array_equal(result.depth, want)
     gc.collect()
     assert pool.used_bytes() <= used - graph.indices.nbytes
-    assert (NEIGHBOURS, 0) not in kept(graph)
+    assert (NEIGHBOURS, 0) not in graph_cache(graph)
 
 
 def test_what_is_free_decides_without_a_limit(kron, monkeypatch):

@@ -158,7 +158,7 @@ def betweenness(
     device: str = "auto",
     **options: Any,
 ) -> Result:
-    """The share of shortest paths between other vertices on which each vertex lies.
+    """The share of shortest paths between other vertices that pass through each vertex.
 
     Parameters
     ----------

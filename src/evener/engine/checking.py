@@ -11,7 +11,7 @@ from evener.engine.job import Job, field_dtype
 from evener.errors import ProgramError
 from evener.graph.csr import Graph
 from evener.programs.checked import FAULTS, describe_faults, with_guards
-from evener.programs.program import Program, memory_of
+from evener.programs.program import Program, program_cache
 
 
 def asked_for(check: bool) -> bool:
@@ -26,7 +26,7 @@ class Checking:
         d = program.declaration
         dtypes = tuple(field_dtype(field.dtype, graph) for field in d.fields.values())
         key = (texts_of(d), dtypes)
-        known = memory_of(program, "checked")
+        known = program_cache(program, "checked")
         if key not in known:
             known.clear()  # a changed global has made another program of it
             known[key] = with_guards(program, lambda field: field_dtype(field.dtype, graph))

@@ -308,7 +308,7 @@ def _without_duplicates(csr: CSR, spare: np.ndarray, layout: _Layout, how: int) 
     indptr = np.zeros(len(csr.indptr), offset_dtype(num_arcs))
     indices = spare.view(csr.indices.dtype)[:num_arcs]
     weights = None
-    if csr.weights is not None:  # behind the neighbours: a record has room for both
+    if csr.weights is not None:  # after the neighbours: a record has room for both
         room = spare.view(csr.weights.dtype)
         weights = room[len(room) - num_arcs :]
     _compact(layout.num_buckets, *csr, layout.shift, rows, kept, indptr, indices, weights)

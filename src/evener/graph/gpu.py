@@ -127,7 +127,7 @@ def graph_of(at: Gpu, indptr: Any, indices: Any, weights: Any, *, directed: bool
     graph = Graph(*host, directed=directed)  # type: ignore[arg-type]
     there = at.library.empty(0, np.int32) if weights is None else weights
     arrays = (_unsigned(indptr), _unsigned(indices), there)
-    kept(graph).update(
+    graph_cache(graph).update(
         {(what, at.ordinal): array for what, array in zip(ROWS, arrays, strict=True)}
     )
     return graph
@@ -137,7 +137,7 @@ STARTS, NEIGHBOURS, WEIGHTS = "row starts", "neighbours", "weights"
 ROWS = (STARTS, NEIGHBOURS, WEIGHTS)  # keys of the cache; starts and neighbours are unsigned
 
 
-def kept(graph: Graph) -> dict[Any, Any]:
+def graph_cache(graph: Graph) -> dict[Any, Any]:
     """The cache that lives and dies with a graph: GPU arrays by name and GPU, and plans."""
     return graph.__dict__.setdefault("_on_gpus", {})
 

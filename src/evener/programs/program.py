@@ -109,7 +109,7 @@ class Program:
             return None
 
 
-def memory_of(program: type[Program], what: str) -> dict[Any, Any]:
+def program_cache(program: type[Program], what: str) -> dict[Any, Any]:
     """A cache of a program, which lives as long as the class.
 
     It is an attribute of the class. A table of weak references would keep classes alive: kernels

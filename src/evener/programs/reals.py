@@ -25,7 +25,7 @@ import numpy as np
 
 from evener.errors import EvenerError, ProgramError
 from evener.programs.fields import REAL, Field, Param, Scalar
-from evener.programs.program import Program, memory_of
+from evener.programs.program import Program, program_cache
 
 _Declared = TypeVar("_Declared", Field, Param, Scalar)
 
@@ -51,7 +51,7 @@ def with_reals(program: type[Program], dtype: Any) -> type[Program]:
         raise ProgramError(f"{d.name} has no values of type REAL; leave out dtype=.")
     if kind == np.float64:  # the default
         return program
-    known = memory_of(program, "reals")
+    known = program_cache(program, "reals")
     if kind not in known:
         known[kind] = _narrowed(program, kind)
     return known[kind]

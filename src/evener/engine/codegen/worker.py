@@ -7,13 +7,13 @@ import weakref
 from typing import Any
 
 from evener.device.compile import Compiled
-from evener.programs.program import memory_of
+from evener.programs.program import program_cache
 
 
 def worker_of(text: str, key: Any, names: dict[str, Any]) -> Compiled:
     """The kernel of a text, made once for each key, which begins with the program."""
     program, *rest = key
-    known = memory_of(program, "workers")
+    known = program_cache(program, "workers")
     found = known.get((text, *rest))
     if found is None:
         found = known[text, *rest] = _made_worker(text, names)

@@ -20,7 +20,7 @@ from evener.engine.memory.estimate import require_within
 from evener.engine.memory.gpu import BOTH, Edges
 from evener.errors import MemoryBudgetError
 from evener.graph.csr import Graph
-from evener.graph.gpu import NEIGHBOURS, STARTS, WEIGHTS, kept
+from evener.graph.gpu import NEIGHBOURS, STARTS, WEIGHTS, graph_cache
 from evener.programs.stages import Advance, walk
 from evener.programs.stages import Edges as EdgesStage
 
@@ -163,14 +163,14 @@ def bytes_there(graph: Graph, arrays: Sequence[EdgeArray], ordinal: int) -> int:
     owners = {id(one.edges[0]): one.edges[0] for one in arrays} | {id(graph): graph}
     keys = [(owner, what) for owner in owners.values() for what in (STARTS, "degrees")]
     keys += [one.edges for one in arrays]
-    found = [kept(owner).get((what, ordinal)) for owner, what in keys]
+    found = [graph_cache(owner).get((what, ordinal)) for owner, what in keys]
     return sum(_nbytes(one) for one in found)
 
 
 def bytes_of_graph(graph: Graph, ordinal: int) -> int:
     """Bytes that a GPU has of a graph, of whatever programs have needed so far."""
     sides = [graph.__dict__.get("_transpose"), graph]
-    found = [kept(one) for one in sides if one is not None]
+    found = [graph_cache(one) for one in sides if one is not None]
     names = (STARTS, NEIGHBOURS, WEIGHTS, BOTH, "degrees")
     return sum(_nbytes(one.get((what, ordinal))) for one in found for what in names)
 

@@ -18,7 +18,7 @@ from evener.engine.codegen.functors import unsigned
 from evener.engine.deferred import LazyArray
 from evener.engine.memory.growing import joined
 from evener.graph.csr import Graph
-from evener.graph.gpu import ROWS, WEIGHTS, kept
+from evener.graph.gpu import ROWS, WEIGHTS, graph_cache
 
 BOTH = "both"  # the joined lists of in- and out-edges
 BY_DEGREE = "by degree"  # with vertices in the order of their degrees
@@ -119,7 +119,7 @@ def once(library: Any, graph: Graph, what: Any, make: Any) -> Any:
     """Something made once for a graph on the current GPU; anew in the host's memory."""
     if library is np:
         return make()
-    found, key = kept(graph), (what, device.current())
+    found, key = graph_cache(graph), (what, device.current())
     if key not in found:
         found[key] = make()
     return found[key]
@@ -127,7 +127,7 @@ def once(library: Any, graph: Graph, what: Any, make: Any) -> Any:
 
 def is_kept(graph: Graph, what: Any, ordinal: int) -> bool:
     """Whether it has been made."""
-    return (what, ordinal) in kept(graph)
+    return (what, ordinal) in graph_cache(graph)
 
 
 Edges = tuple[Graph, str]  # an array of edges: the graph, and `NEIGHBOURS`, `WEIGHTS` or `BOTH`
@@ -196,10 +196,10 @@ def move_edges(graph: Graph, wanted: tuple[Edges, ...], mapped: tuple[Edges, ...
     ordinal, moved = device.current(), False
     for owner, what in wanted:
         wrong = what if _is_among(owner, what, mapped) else (MAPPED, what)
-        moved |= kept(owner).pop((wrong, ordinal), None) is not None
+        moved |= graph_cache(owner).pop((wrong, ordinal), None) is not None
     if moved:
         turned = graph.__dict__.get("_transpose", graph)  # where there is one by now
-        for found in (kept(graph), kept(turned)):
+        for found in (graph_cache(graph), graph_cache(turned)):
             for key in [key for key in found if key[0] == LAUNCH and key[1] == ordinal]:
                 del found[key]
             found.pop((BY_DEGREE, ordinal), None)
@@ -213,7 +213,7 @@ def is_skewed(graph: Graph) -> bool:
     """Whether the order of degrees pays for a gather over all vertices."""
     if graph.num_edges < RELABEL_ARCS or graph._indices.dtype.itemsize > 4:
         return False
-    found = kept(graph)
+    found = graph_cache(graph)
     if "largest" not in found:
         found["largest"] = int(graph.degrees.max())
     return found["largest"] * graph.num_vertices >= RELABEL_SKEW * graph.num_edges

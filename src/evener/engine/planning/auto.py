@@ -20,7 +20,7 @@ from evener.engine.planning.planner import Placement, choose, plan
 from evener.engine.run import run
 from evener.errors import EvenerError
 from evener.graph.csr import Graph
-from evener.graph.gpu import kept
+from evener.graph.gpu import graph_cache
 from evener.programs.program import Program
 
 PARTITIONER = "high"  # one alone: to look for its least share divides the graph several times
@@ -64,18 +64,18 @@ def place_larger(
         allowed = gpu.free_memory() + bytes_of_graph(graph, 0)
     allowed = allowed if limit is None else min(allowed, limit)
     estimated = ("needed", program, direction)  # kept too: a short run would feel it
-    if estimated not in kept(graph):
-        kept(graph)[estimated] = estimate_memory(program.declaration, graph, direction)[0]
-    needed = kept(graph)[estimated]
+    if estimated not in graph_cache(graph):
+        graph_cache(graph)[estimated] = estimate_memory(program.declaration, graph, direction)[0]
+    needed = graph_cache(graph)[estimated]
     if needed <= allowed:
         return None
     key = ("auto", program, limits)
-    if key not in kept(graph):
+    if key not in graph_cache(graph):
         best = _best(program, graph, parameters, limits, calibration)
         if best is None:
             return None
-        kept(graph)[key] = _choice(best, limits, needed, allowed)
-    return kept(graph)[key]
+        graph_cache(graph)[key] = _choice(best, limits, needed, allowed)
+    return graph_cache(graph)[key]
 
 
 def _best(

@@ -53,7 +53,7 @@ from evener.operators.cpu.gather import num_chunks
 from evener.operators.cpu.vertices import partial_words
 from evener.operators.shared.frontier import ALL
 from evener.programs.fields import neutral
-from evener.programs.program import memory_of
+from evener.programs.program import program_cache
 from evener.programs.stages import Backwards, Gather, Repeat, walk
 
 
@@ -132,7 +132,7 @@ def _plan(job: Job, direction: str) -> _Plan:
     )  # fmt: skip
     program, *rest = kernel_key(job)
     # By all that decides the text of a kernel: to write that takes longer than a small run.
-    known = memory_of(program, "plans")
+    known = program_cache(program, "plans")
     key = (*rest, kinds, direction)
     if key not in known:
         known[key] = _make_plan(job, direction)

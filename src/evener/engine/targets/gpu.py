@@ -393,7 +393,7 @@ _LOOKED_AT = ("sync", "partials", "record", "trace")
 
 def _launch(job: Job, lowered: Lowered, room: int, ordinal: int) -> _Launch:
     """The launch of a kernel on this graph, made once."""
-    launches = memory.kept(job.graph)
+    launches = memory.graph_cache(job.graph)
     key = (memory.LAUNCH, ordinal, room, lowered.key)
     if key not in launches:
         layout = memory.Layout()

@@ -26,7 +26,7 @@ from evener.errors import DeviceError
 from evener.operators.gpu.schedules import SCHEDULES
 from evener.programs.fields import neutral
 from evener.programs.kinds import Advance, Gather
-from evener.programs.program import memory_of
+from evener.programs.program import program_cache
 from evener.programs.stages import walk
 
 # Blocks on a multiprocessor. What goes over all vertices is bound by memory: more threads hide
@@ -80,7 +80,7 @@ def lowered_once(
         arrays.append(graph._weights)
     dtypes = tuple(array.dtype for array in arrays)
     key = (*kernel_key(job), direction, schedule, relabels, *more, dtypes)
-    known = memory_of(job.program, "grid")
+    known = program_cache(job.program, "grid")
     if key not in known:
         known[key] = _lowered(job, direction, schedule, lower(), relabels, key)
     return known[key]
@@ -120,7 +120,7 @@ def ready(job: Job, lowered: Lowered, arguments: Any, ordinal: int) -> device.Gr
     """The kernel on this GPU; where it does not compile, the functor that is to blame."""
     try:
         described = device.describe(arguments)
-        known = memory_of(job.program, "grid kernels")
+        known = program_cache(job.program, "grid kernels")
         key = (lowered.function, described, lowered.blocks_each, ordinal)
         if key not in known:
             known[key] = device.GridKernel(lowered.function, described, lowered.blocks_each)

@@ -51,7 +51,7 @@ from evener.engine.targets.parts_gpu import (
     ptx as ptx,
 )
 from evener.engine.targets.parts_gpu_plan import lowered_parts
-from evener.graph.gpu import kept
+from evener.graph.gpu import graph_cache
 from evener.operators.shared.policies import Policy
 
 # Shares of the edges that the first CPU may get. A GPU does 20 to 40 times the work of 16 cores
@@ -138,7 +138,7 @@ def run_hybrid(
     if partition == "auto" and any(threads):
         # Kept with the graph: parts of it on a GPU leave less memory to the next choice.
         key = ("auto", job.program, tuple(ordinals), tuple(limits), direction)
-        before = kept(job.graph).pop(key, None)
+        before = graph_cache(job.graph).pop(key, None)
         for partition in _choices(before, job, ordinals, shares, first, limits, direction):
             try:
                 parts, cards = run(partition)
@@ -147,7 +147,7 @@ def run_hybrid(
                 no_room = error
         else:
             raise no_room
-        kept(job.graph)[key] = partition
+        graph_cache(job.graph)[key] = partition
     else:
         parts, cards = run(partition)
     owned = " + ".join(f"{part.owned:,}" for part in parts.parts)
