@@ -1,6 +1,6 @@
 """Subgraphs: of chosen vertices, of a component, around a vertex, and without duplicates.
 
-All functions but `induced` are methods of `Graph`.
+All functions but `induced_subgraph` are methods of `Graph`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _ROWS = 1 << 14  # rows a thread takes at a time
 
 
-def induced(graph: Graph, chosen: np.ndarray) -> Graph:
+def induced_subgraph(graph: Graph, chosen: np.ndarray) -> Graph:
     """The subgraph of the vertices with these distinct indices, in this order."""
     position = np.full(graph.num_vertices, -1, np.int64)
     position[chosen] = np.arange(len(chosen))
@@ -51,7 +51,7 @@ def subgraph(graph: Graph, labels: Any) -> Graph:
     chosen = np.atleast_1d(graph.index_of(labels)).astype(np.int64)
     if len(np.unique(chosen)) != len(chosen):
         raise GraphError("a vertex occurs twice among the labels of the subgraph.")
-    return induced(graph, chosen)
+    return induced_subgraph(graph, chosen)
 
 
 def largest_component(graph: Graph) -> Graph:
@@ -69,7 +69,7 @@ def largest_component(graph: Graph) -> Graph:
 
     _, component = connected_components(graph.to_scipy(), directed=graph.directed)
     largest = np.argmax(np.bincount(component))
-    return induced(graph, np.flatnonzero(component == largest))
+    return induced_subgraph(graph, np.flatnonzero(component == largest))
 
 
 def ego(graph: Graph, label: Any, k: int = 1) -> Graph:
@@ -93,7 +93,7 @@ def ego(graph: Graph, label: Any, k: int = 1) -> Graph:
     found[centres] = True
     queue[: len(centres)] = centres
     _spread(graph._indptr, graph._indices, found, queue, len(centres), hops)
-    return induced(graph, np.flatnonzero(found))
+    return induced_subgraph(graph, np.flatnonzero(found))
 
 
 def simplify(graph: Graph, duplicates: str = "first") -> Graph:
