@@ -373,7 +373,7 @@ def test_sum_is_only_added_to():
         s.total[dst] += 1.0
         return True
 
-    refused(f, r"as total merges by 'sum', only atomic\.add can")
+    refused(f, r"since total merges by 'sum', use atomic\.add")
 
 
 def test_index_not_replicated():
@@ -487,7 +487,7 @@ def test_bad_fields():
         Field(np.int32, merge="product")
     with pytest.raises(ProgramError, match="must be a field declared above it"):
         Field(np.int32, follows="depth")
-    with pytest.raises(ProgramError, match="no dtype"):
+    with pytest.raises(ProgramError, match="not a dtype"):
         Field("speed")
     with pytest.raises(ProgramError, match="32 or 64 bits"):
         Field(np.int8)
