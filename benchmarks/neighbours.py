@@ -101,8 +101,8 @@ def measure(graph: ev.Graph, trials: int, settings: dict[str, tuple[int, int]]) 
         wanted = int(LEAST_SECONDS / (time.perf_counter() - began))
         times_each = max(trials, min(wanted, MOST_TRIALS))
         found[algorithm] = {}
-        for setting, given in settings.items():
-            with busy(*given):
+        for setting, busy_options in settings.items():
+            with busy(*busy_options):
                 seconds = interleaved(cases, times_each)
             found[algorithm][setting] = {
                 device: round(1e3 * statistics.median(times), 4)

@@ -118,7 +118,7 @@ class GraphWarning(UserWarning):
     """
 
 
-def did_you_mean(given: str, known: Iterable[str]) -> str:
+def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A suggestion to append to an unknown name; empty if no known name is similar.
 
     Examples
@@ -131,7 +131,7 @@ def did_you_mean(given: str, known: Iterable[str]) -> str:
     """
     import difflib  # here, so that it slows down no import
 
-    near = difflib.get_close_matches(given, list(known), n=1)
+    near = difflib.get_close_matches(name, list(known), n=1)
     return f" (did you mean {near[0]!r}?)" if near else ""
 
 

@@ -62,18 +62,18 @@ def run(arguments: argparse.Namespace) -> None:
     from evener.engine.planning.calibrate import Calibration
     from evener.engine.planning.planner import as_dict, choose, plan
 
-    given = arguments.device
-    if given == "auto" and device_from_environment() is not None:
-        given = "+".join(map(str, choose_devices(given)[0]))
-    elif given == "auto":
-        given = "cpu" if why_not() else "cpu+cuda"
-    devices = parse_devices(given)
+    device = arguments.device
+    if device == "auto" and device_from_environment() is not None:
+        device = "+".join(map(str, choose_devices(device)[0]))
+    elif device == "auto":
+        device = "cpu" if why_not() else "cpu+cuda"
+    devices = parse_devices(device)
     limits = parse_limits(arguments.memory_limit, [str(one) for one in devices])
     partitioners = None if arguments.partition is None else arguments.partition.split(",")
     if partitioners is not None and len(devices) == 1:
         raise EvenerError(
             f"--partition {arguments.partition} needs a device set, such as cpu+cpu; the device is "
-            f"{given}."
+            f"{device}."
         )
     for name in partitioners or ():
         if ":" in name:
@@ -92,7 +92,7 @@ def run(arguments: argparse.Namespace) -> None:
     best = choose(found)
     notes = [f"{target.name} with {n}={v}." for n, v in _PARAMETERS.get(target.name, {}).items()]
     try:
-        choose_devices(given)
+        choose_devices(device)
     except DeviceError as error:  # plans are allowed for devices that are not available
         notes.append(str(error))
     if arguments.json:
@@ -132,12 +132,12 @@ def workload_of(target: Target, graph: Graph) -> Workload:
             )
 
     def call(graph: Graph, source: int, **where: Any) -> Any:
-        given = {
+        parameters = {
             option.name: {source: 1.0} if option.kinds & {"VertexValues", "Mapping"} else source
             for option in target.options
             if option.required
         }
-        return target.call(graph, **given, **_PARAMETERS.get(target.name, {}), **where)
+        return target.call(graph, **parameters, **_PARAMETERS.get(target.name, {}), **where)
 
     return Workload(target.name, call)
 

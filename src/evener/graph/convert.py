@@ -235,14 +235,14 @@ def to_networkx(graph: Graph) -> networkx.Graph:
         once = src <= dst
         src, dst = src[once], dst[once]
         weights = None if weights is None else weights[once]
-    made = kind()
+    converted = kind()
     labels = graph.labels.tolist()
-    made.add_nodes_from(labels)
+    converted.add_nodes_from(labels)
     ends = ((labels[u], labels[v]) for u, v in zip(src.tolist(), dst.tolist(), strict=True))
     if weights is None:
-        made.add_edges_from(ends)
+        converted.add_edges_from(ends)
     else:
-        made.add_weighted_edges_from(
+        converted.add_weighted_edges_from(
             (u, v, w) for (u, v), w in zip(ends, weights.tolist(), strict=True)
         )
-    return made
+    return converted

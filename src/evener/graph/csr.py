@@ -317,13 +317,13 @@ class Graph:
         """
         if not self.directed:
             return self
-        made: dict[str, Graph] = self.__dict__.setdefault("_symmetrized", {})
-        if duplicates not in made:
-            made[duplicates] = Graph.from_edges(
+        cached: dict[str, Graph] = self.__dict__.setdefault("_symmetrized", {})
+        if duplicates not in cached:
+            cached[duplicates] = Graph.from_edges(
                 self._sources(), self._indices, self._weights, num_vertices=self.num_vertices,
                 directed=False, duplicates=duplicates, labels=self._labels,
             )  # fmt: skip
-        return made[duplicates]
+        return cached[duplicates]
 
     subgraph = subgraphs.subgraph
     largest_component = subgraphs.largest_component
@@ -392,7 +392,7 @@ class Graph:
         return _unpickle, (*plain, self.directed, self._labels)
 
 
-def require_graph(given: Any) -> None:
+def require_graph(value: Any) -> None:
     """Raise GraphError, which says how to make a graph, unless this is a `Graph`.
 
     Examples
@@ -402,9 +402,9 @@ def require_graph(given: Any) -> None:
     Traceback (most recent call last):
     evener.errors.GraphError: the graph is of type str; it must be a Graph, made by evener.load, ...
     """
-    if not isinstance(given, Graph):
+    if not isinstance(value, Graph):
         raise GraphError(
-            f"the graph is of type {type(given).__name__}; it must be a Graph, made by "
+            f"the graph is of type {type(value).__name__}; it must be a Graph, made by "
             "evener.load, evener.generate, or Graph.from_edges, from_networkx, from_scipy or "
             "from_frame."
         )

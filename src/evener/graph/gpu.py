@@ -52,8 +52,8 @@ def build_simple(
             indptr[first + 1 : last + 1] = total
             continue
         keys = library.empty(end - begin, np.uint64)
-        given = (src, dst, symmetric, first, last, begin, bits, cursors, keys)
-        at.each(_collect, len(src), _CHUNK, *given)
+        arguments = (src, dst, symmetric, first, last, begin, bits, cursors, keys)
+        at.each(_collect, len(src), _CHUNK, *arguments)
         keys.sort()
         keys = _distinct(library, keys)
         next_rows = library.arange(1, last - first + 1, dtype=np.uint64) << np.uint64(bits)

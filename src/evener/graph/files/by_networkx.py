@@ -113,9 +113,9 @@ def write_by_networkx(
     networkx = _networkx(format)
     if graph._labels.kind == "objects":
         text_labels(graph.labels)  # refuses labels that are not text
-    made = to_networkx(graph)
+    converted = to_networkx(graph)
     with replacing(path) as file:
-        write(networkx, made, file)
+        write(networkx, converted, file)
 
 
 def _networkx(format: str) -> ModuleType:

@@ -43,4 +43,4 @@ def _read(networkx: ModuleType, file: Any) -> Any:
 
 def write(graph: Graph, path: Path) -> None:
     """Write a GEXF file."""
-    write_by_networkx(graph, path, "GEXF", lambda nx, made, file: nx.write_gexf(made, file))
+    write_by_networkx(graph, path, "GEXF", lambda nx, G, file: nx.write_gexf(G, file))

@@ -45,4 +45,4 @@ def _wrapped(text: str) -> tuple[str]:
 
 def write(graph: Graph, path: Path) -> None:
     """Write a GML file."""
-    write_by_networkx(graph, path, "GML", lambda nx, made, file: nx.write_gml(made, file))
+    write_by_networkx(graph, path, "GML", lambda nx, G, file: nx.write_gml(G, file))

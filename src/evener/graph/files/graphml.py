@@ -37,4 +37,4 @@ def _read(networkx: ModuleType, file: Any) -> Any:
 
 def write(graph: Graph, path: Path) -> None:
     """Write a GraphML file."""
-    write_by_networkx(graph, path, "GraphML", lambda nx, made, file: nx.write_graphml(made, file))
+    write_by_networkx(graph, path, "GraphML", lambda nx, G, file: nx.write_graphml(G, file))
