@@ -18,7 +18,7 @@ from evener.engine.records import AS_NEEDED, Preallocation
 from evener.errors import EvenerError, GraphError, ProgramError, shown
 from evener.graph.csr import Graph
 from evener.graph.spread import distance_dtype
-from evener.programs.fields import DISTANCE, ID, REAL, VERTEX, WEIGHT, Field, Param
+from evener.programs.fields import DISTANCE, ID, REAL, VERTEX, WEIGHT, Field, Param, neutral
 from evener.programs.mistakes import line_of, no_parameter
 from evener.programs.program import RUN_OPTIONS, Declaration, Program
 from evener.programs.stages import Repeat, walk
@@ -51,6 +51,13 @@ class Job:
     def declaration(self) -> Declaration:
         """What the program declares."""
         return self.program.declaration
+
+    def begin(self, **stats: Any) -> None:
+        """Set the stats and scalars of a run that has done nothing so far."""
+        self.stats.update(supersteps=0, edges=0, **stats)
+        for name, scalar in self.declaration.scalars.items():
+            dtype = field_dtype(scalar.dtype, self.graph)
+            self.scalars[name] = dtype.type(neutral(scalar.merge, dtype))
 
     def names_of(self, otherwise: list[str]) -> list[str]:
         """The devices of the parts as the user wrote them."""
