@@ -127,8 +127,7 @@ def simulate_hybrid(
     local = [p for p, kind in enumerate(kinds) if kind == "cuda"]
     if "cpu" not in kinds:
         given = [
-            memory.simulated_arguments(job, plan, parts, THREADS, chosen, [p], hub)
-            for p in local
+            memory.simulated_arguments(job, plan, parts, THREADS, chosen, [p], hub) for p in local
         ]
         for card in [Simulation(plan.function, arguments) for arguments in given]:
             card.wait()

@@ -17,7 +17,7 @@ from evener.device import atomic, serial, warp
 from evener.device.compile import Compiled
 from evener.device.keys import globals_read
 from evener.device.tuples import named
-from evener.engine.codegen.print_gpu import MORE_ROOM
+from evener.engine.codegen.print_resume import MORE_ROOM
 from evener.engine.job import set_up
 from evener.engine.memory.gpu import HostMemory, fill_fields, in_users_order
 from evener.engine.memory.grid import put_first

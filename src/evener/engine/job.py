@@ -71,17 +71,17 @@ class Job:
 
 def set_up(
     program: type[Program], graph: Graph, parameters: dict[str, Any], *, lazy: bool = False,
-    kind: str = "cpu",
+    arcs_a_bucket: int = 12,
 ) -> Job:  # fmt: skip
     """Allocate the fields, check the parameters and call the program's ``start``.
 
-    ``lazy``: fields are `LazyArray`, for a device that has memory of its own. ``kind`` of the
-    (first) device: the width of buckets depends on it, where it is ``"auto"``.
+    ``lazy``: fields are `LazyArray`, for a device that has memory of its own. ``arcs_a_bucket``
+    decides the width of buckets where it is ``"auto"`` (`evener.engine.bucket_width`).
     """
     d = _declared(program, graph)
     for name in _widths(d):
         if isinstance(parameters.get(name), str) and parameters[name] == "auto":
-            parameters = {**parameters, name: bucket_width(graph, kind)}
+            parameters = {**parameters, name: bucket_width(graph, arcs_a_bucket)}
     arguments = _start_arguments(d, graph, parameters)
     params = {name: _param(d, p, graph, parameters) for name, p in d.params.items()}
     _refuse_unknown(d, parameters)

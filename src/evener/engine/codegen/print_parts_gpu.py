@@ -8,7 +8,8 @@ from evener.engine.codegen import plan
 from evener.engine.codegen.merges import Texts
 from evener.engine.codegen.passes import Shape, plan_of
 from evener.engine.codegen.print_exchange import MEMBERS, ExchangePrinter
-from evener.engine.codegen.print_gpu import MORE_ROOM, POOLS, PROLOGUE, GridPrinter
+from evener.engine.codegen.print_gpu import POOLS, PROLOGUE, GridPrinter
+from evener.engine.codegen.print_resume import MORE_ROOM
 from evener.engine.codegen.printer import Kernel
 from evener.engine.job import Job
 from evener.operators.gpu import advance_apart as apart

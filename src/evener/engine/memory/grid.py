@@ -18,7 +18,7 @@ from evener.engine.codegen.arguments import (
     GridWords,
     Waiting,
 )
-from evener.engine.codegen.print_gpu import SAVED_WORDS
+from evener.engine.codegen.print_resume import SAVED_WORDS
 from evener.engine.codegen.printer import Kernel
 from evener.engine.job import Job, field_dtype
 from evener.engine.memory.gpu import Edges

@@ -40,6 +40,8 @@ from evener.graph.csr import Graph
 from evener.operators.shared.trace import FUSED, ROWS, VISITED
 from evener.programs.program import memory_of
 
+REPEATS_START = False
+
 
 def run(job: Job, request: Request) -> list[str]:
     """Run a job; returns what there is to say about it."""

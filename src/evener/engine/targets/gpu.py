@@ -19,7 +19,8 @@ from evener.device import format_bytes
 from evener.device.fetch import fetched
 from evener.engine.codegen.arguments import GridArguments
 from evener.engine.codegen.functors import state_of
-from evener.engine.codegen.print_gpu import MORE_ROOM, lower_grid
+from evener.engine.codegen.print_gpu import lower_grid
+from evener.engine.codegen.print_resume import MORE_ROOM
 from evener.engine.codegen.printer import Kernel
 from evener.engine.job import Job
 from evener.engine.memory import edges as placement
@@ -44,6 +45,7 @@ from evener.operators.gpu.schedules.common import PIECE_WORDS
 from evener.operators.shared.trace import FUSED, ROWS, VISITED
 from evener.programs.stages import Advance, Edges, Gather, Repeat, walk
 
+REPEATS_START = True
 FEW_ROWS = 64  # of the trace, fetched with the rest of what the host must know
 
 

@@ -21,8 +21,8 @@ from evener.device.cuda import POLL_SECONDS, SPIN_SECONDS, TELL_SECONDS
 from evener.device.fetch import fetched
 from evener.engine.codegen.analysis import pulls
 from evener.engine.codegen.functors import state_of
-from evener.engine.codegen.print_gpu import MORE_ROOM
 from evener.engine.codegen.print_parts_cpu import lower_parts
+from evener.engine.codegen.print_resume import MORE_ROOM
 from evener.engine.codegen.printer import Kernel
 from evener.engine.deferred import new_array
 from evener.engine.devices import require_together, threads_of
@@ -50,6 +50,9 @@ from evener.engine.targets.parts_gpu import (
 from evener.engine.targets.parts_gpu import ptx as ptx
 from evener.graph.gpu import kept
 from evener.operators.shared.policies import Policy
+
+REPEATS_START = True
+
 
 # Shares of the edges that the first CPU may get. A GPU does 20 to 40 times the work of 16 cores
 # (benchmarks/results/parts_cuda.json): more than the first only where its memory asks for it.

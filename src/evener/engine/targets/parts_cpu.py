@@ -52,6 +52,7 @@ from evener.operators.shared.policies import Policy
 from evener.operators.shared.trace import FUSED, ROWS, VISITED
 from evener.operators.shared.world import FULL
 
+REPEATS_START = True
 _KEPT = 4  # kernels whose arrays are kept with the parts
 
 

@@ -19,8 +19,8 @@ from evener.device.fetch import fetched
 from evener.device.warp import BLOCK
 from evener.engine.codegen.arguments import Common, GridArguments
 from evener.engine.codegen.functors import state_of
-from evener.engine.codegen.print_gpu import MORE_ROOM
 from evener.engine.codegen.print_parts_gpu import lower_grid_parts
+from evener.engine.codegen.print_resume import MORE_ROOM
 from evener.engine.codegen.printer import Kernel
 from evener.engine.job import Job
 from evener.engine.memory.gpu import CLEARED, Layout
@@ -52,6 +52,7 @@ from evener.operators.gpu.world import MOST_PARTS, ROW
 from evener.operators.shared.policies import Policy
 from evener.operators.shared.trace import FUSED, ROWS, VISITED
 
+REPEATS_START = True
 _Run = TypeVar("_Run", bound=Callable[..., Any])
 _one_run = threading.RLock()
 
@@ -173,7 +174,7 @@ def ptx(job: Job, request: Request, capability: tuple[int, int]) -> str:
     """The PTX of a job's kernel; no GPU is needed."""
     k = len(request.devices)
     part_of = assign(job.graph, request.partition, [1 / k] * k)
-    hub = request.kinds != {"cuda"}
+    hub = not request.all_cards
     return ptx_of(
         job, part_of, k, request.direction, request.schedule, request.policy, capability, hub
     )
