@@ -201,7 +201,8 @@ def test_the_engine_chooses_the_width_of_buckets():
     widths = [bucket_width(graph, KINDS[kind].arcs_a_bucket) for kind in ("cpu", "cuda")]
     assert widths[0] < widths[1]
     for kind, width in zip(("cpu", "cuda"), widths, strict=True):
-        job = set_up(Lengths, graph, {"source": 0, "delta": "auto"}, kind=kind)
+        arcs = KINDS[kind].arcs_a_bucket
+        job = set_up(Lengths, graph, {"source": 0, "delta": "auto"}, arcs_a_bucket=arcs)
         assert job.params["delta"] == width
         job.begin_again()
         assert job.params["delta"] == width

@@ -47,7 +47,10 @@ def graph_arrays(
 ) -> GraphArrays:  # fmt: skip
     """The graph as a kernel has it; lists joined for both directions are kept with their owner."""
     rows, columns = (_as_read(job, lists) for lists in (out, into))
-    both = joined_once(owner, number, columns, rows) if kernel.plan.has_both else columns
+    goes_both_ways = any(one.stage.along == "both" for one in kernel.plan.gathers)
+    both = columns
+    if job.graph.directed and goes_both_ways:  # one kernel serves undirected graphs too
+        both = joined_once(owner, number, columns, rows)
     sides = [
         (Adjacency(starts, indices), weights) for starts, indices, weights in (rows, columns, both)
     ]
