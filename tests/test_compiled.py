@@ -366,10 +366,11 @@ def test_what_helpers_met_does_not_change_the_fingerprint():
 def test_what_tells_numba_how_to_compile_is_in_the_key(tmp_path, monkeypatch):
     folder = Path(cache.__file__).parent
     ours = {path.name for path in folder.glob("c*.py") if "import numba\n" in path.read_text()}
-    ours |= {path.name for path in folder.glob("cpu_*.py")} | {"typing_memory.py"}
-    assert ours - {"cache.py"} == set(cache._COMPILER)
+    ours |= {f"cpu/{path.name}" for path in folder.glob("cpu/*.py")} | {"typing_memory.py"}
+    assert ours - {"cache.py", "cpu/__init__.py"} == set(cache._COMPILER)
+    (tmp_path / "cpu").mkdir()
     for name in cache._COMPILER:
-        shutil.copy(folder / name, tmp_path)
+        shutil.copy(folder / name, tmp_path / name)
     before = cache._compiler()
     monkeypatch.setattr(cache, "__file__", str(tmp_path / "cache.py"))
     assert cache._compiler.__wrapped__() == before

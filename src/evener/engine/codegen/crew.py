@@ -16,7 +16,7 @@ from typing import Any
 from evener.device import crew, sync
 from evener.engine.codegen import plan
 from evener.engine.codegen.passes import Shape, plan_of
-from evener.engine.codegen.print_cpu import ThreadsPrinter
+from evener.engine.codegen.print_cpu import ThreadsPrinter, buffered
 from evener.engine.codegen.printer import Kernel
 from evener.engine.job import Job
 from evener.operators.cpu import frontier, nearest
@@ -30,21 +30,21 @@ _WORK = {
     "gather_at_once": "arcs_of({0}, {6}, most)",
     "gather_all": "num_vertices + len({0}.indices)",
     "edges": "num_vertices * min(1 + num_arcs // num_vertices, 1 + {5} - {4})",
-    "filter_": "{2}.info[0]",
-    "compute": "{2}.info[0]",
-    "reduce": "{4}.info[0]",
+    "filter_": "{2}.info[SIZE]",
+    "compute": "{2}.info[SIZE]",
+    "reduce": "{4}.info[SIZE]",
     "settle": "num_vertices if {2} else 0",
-    "filter_edges": "{3}.info[0]",
-    "compute_edges": "{3}.info[0]",
-    "targets": "{1}.info[0]",
-    "remember": "{0}.info[0]",
-    "remember_edges": "{0}.info[0]",
+    "filter_edges": "{3}.info[SIZE]",
+    "compute_edges": "{3}.info[SIZE]",
+    "targets": "{1}.info[SIZE]",
+    "remember": "{0}.info[SIZE]",
+    "remember_edges": "{0}.info[SIZE]",
     "recall": "{0}.bounds[{1} + 1] - {0}.bounds[{1}]",
     "recall_edges": "{0}.bounds[{1} + 1] - {0}.bounds[{1}]",
-    "join": "{0}.info[0]",
-    "pick": "{0}.info[0]",
-    "hand_on": "{0}.info[0]",
-    "spread": "{0}.info[0]",
+    "join": "{0}.info[SIZE]",
+    "pick": "{0}.info[SIZE]",
+    "hand_on": "{0}.info[SIZE]",
+    "spread": "{0}.info[SIZE]",
     "relax": "near * (1 + num_arcs // num_vertices)",
 }
 _CALL = re.compile(r"^(?P<space> *)(?P<to>[^()]* = )?(?P<name>\w+)\(team, (?P<args>.*)\)$")
@@ -95,7 +95,7 @@ class LedPrinter(ThreadsPrinter):
             worth=crew.worth, muster=crew.muster, dismiss=crew.dismiss, join_call=crew.join,
             leave=crew.leave, end=crew.end, GRAIN=sync.GRAIN, CANCEL=sync.CANCEL, load=sync.load,
             arcs_of=frontier.arcs_of, arcs_to_advance=frontier.arcs_to_advance,
-            one_of=frontier.one_of, Pools=nearest.Pools, spread=nearest.spread,
+            one_of=frontier.one_of, spread=nearest.spread,
             relax=nearest.relax, nearest_bucket=nearest.nearest_bucket,
             waiting_in=nearest.waiting_in, NONE=nearest.NONE, FULL=nearest.FULL,
         )  # fmt: skip
@@ -155,7 +155,7 @@ class LedPrinter(ThreadsPrinter):
         """Stages read the record itself; none of them writes to the frontier that it takes."""
         self.put(f"first, last = kept.bounds[{self.step}], kept.bounds[{self.step} + 1]")
         self.put("replayed = Frontier(kept.queue[first:last], spare_bits, replay_info)")
-        self.put("replay_info[0], replay_info[8], replay_info[16] = last - first, 0, 0")
+        self.put("replay_info[SIZE], replay_info[FORM], replay_info[EDGES] = last - first, 0, 0")
 
     def note(self) -> None:
         """Write the row of a superstep, and tell of it whoever waits."""
@@ -169,21 +169,20 @@ class LedPrinter(ThreadsPrinter):
         field = f"field_{order.field.name}"
         outer = self.open(node)
         self.put(f"s = {self.state('weight_out')}")
-        self.put("members, clock, rounds, total = current.info[0], cycles(), 0, 0")
+        self.put("members, clock, rounds, total = current.info[SIZE], cycles(), 0, 0")
         self.put(f"inverse = 1.0 / {self.limit(order.delta)}")
-        pools = "Pools(ordered[2], ordered[3], ordered[4], ordered[5], ordered[6])"
-        self.put(f"spread(team, current, {field}, inverse, ordered[0], {pools})")
-        with self.within("while ordered[0][FULL] == 0 and load(sync, CANCEL) == 0:"):
-            self.put(f"bucket = nearest_bucket({pools}, ordered[0])")
+        self.put(f"spread(team, current, {field}, inverse, ordered.words, ordered.pools)")
+        with self.within("while ordered.words[FULL] == 0 and load(sync, CANCEL) == 0:"):
+            self.put("bucket = nearest_bucket(ordered.pools, ordered.words)")
             self.put("if bucket == NONE: break")
-            self.put(f"near = waiting_in({pools}, bucket, most)")
+            self.put("near = waiting_in(ordered.pools, bucket, most)")
             self.put(
                 f"made = relax(team, out, f_{stage.functor}, {self.where(stage)}, s, {field}, "
-                f"inverse, bucket, ordered[0], ordered[1], {pools})"
+                "inverse, bucket, ordered.words, ordered.bucket, ordered.pools)"
             )
             self.put("total, rounds = total + made, rounds + 1")
             self.put("show(sync, 0, row + fused + rounds, near, made)")
-        self.put("if ordered[0][FULL] != 0: return True")
+        self.put("if ordered.words[FULL] != 0: return True")
         self.put("empty(team, current)")
         self.put("visited += total")
         self.put("if rounds > 0:")
@@ -226,7 +225,7 @@ class LedPrinter(ThreadsPrinter):
         if name in _FRONTS:
             return self.front(name, ["front_1", "front_2", "front_3"])
         if name in _EDGE_FRONTS:
-            rooms = [f"EdgeFrontier({r}[0], {r}[1], {r}[2], edge_rooms[3][hand])" for r in "abc"]
+            rooms = [buffered(room, "hand") for room in ("current", "following", "spare")]
             return self.front(name, rooms)
         if kind in ("mine", "later"):
             return self.waiting(f"mine_{rest}", f"later_{rest}")
@@ -243,20 +242,19 @@ class LedPrinter(ThreadsPrinter):
     def front(self, name: str, rooms: list[str]) -> tuple[list[str], list[str]]:
         """A frontier is passed on by its number."""
         word = self.slot(name)
-        return [f"{word} = {name}.info[1]"], [f"{name} = one_of({word}, {', '.join(rooms)})"]
+        return [f"{word} = {name}.info[NUMBER]"], [f"{name} = one_of({word}, {', '.join(rooms)})"]
 
     def waiting(self, mine: str, later: str) -> tuple[list[str], list[str]]:
         """Two frontiers that change places."""
         word = self.slot(mine)
         anew = [self.last_made[mine], self.last_made[later]]
         turned = f"if {word} == 2: {mine}, {later} = {later}, {mine}"
-        return [f"{word} = {mine}.info[1]"], [*anew, turned]
+        return [f"{word} = {mine}.info[NUMBER]"], [*anew, turned]
 
     def copied(self, field: str) -> tuple[list[str], list[str]]:
         """A field and its second copy, which change places."""
         word, pair = self.slot(f"moved_{field}"), f"field_{field}, copy_{field}"
-        one = f"fields[{list(self.d.fields).index(field)}]"
-        other = f"copies[{self.plan.copied.index(field)}]"
+        one, other = f"fields.{field}", f"copies.{field}"
         turned = f"if {word}: {pair} = {other}, {one}"
         return [f"{word} = moved_{field}"], [f"{pair} = {one}, {other}", turned]
 

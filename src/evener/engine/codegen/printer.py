@@ -27,7 +27,6 @@ from evener.engine.codegen.functors import place_of
 from evener.engine.codegen.passes import NotLoweredError
 from evener.engine.codegen.rewrite import without_atomics
 from evener.engine.job import Job, field_dtype
-from evener.operators.cpu.frontier import Adjacency
 from evener.operators.shared import buckets, edge_frontier, record, vertices
 from evener.operators.shared import frontier as shared
 from evener.programs import kinds
@@ -67,11 +66,12 @@ class Printer(ABC):
         self.helpers: dict[str, str] = {}
         self.names: dict[str, Any] = {
             "np": np, "State": state, "STOP": STOP, "show": show, "always": shared.always,
-            "Frontier": shared.Frontier, "Adjacency": Adjacency,
+            "SIZE": shared.SIZE,
+            "Frontier": shared.Frontier,
             "filter_": vertices.filter, "compute": vertices.compute,
             "filter_edges": edge_frontier.filter_edges,
             "compute_edges": edge_frontier.compute_edges, "targets": edge_frontier.targets,
-            "Record": record.Record, "remember": record.remember, "recall": record.recall,
+            "remember": record.remember, "recall": record.recall,
             "remember_edges": record.remember_edges, "recall_edges": record.recall_edges,
             "join": buckets.join, "pick": buckets.pick, "hand_on": buckets.hand_on,
         }  # fmt: skip
@@ -139,7 +139,7 @@ class Printer(ABC):
     def state(self, weight: str, written: tuple[str, ...] = ()) -> str:
         """The text of a state; fields that are being ``written`` are their second copies."""
         parts = [f"copy_{f}" if f in written else f"field_{f}" for f in self.d.fields]
-        parts += [f"params[{i}]" for i in range(len(self.d.params))]
+        parts += [f"params.{name}" for name in self.d.params]
         parts += [f"scalar_{name}" for name in self.d.scalars]
         parts += [weight, "ids", "degree", f"np.int64({self.step})", "num_vertices", "changed"]
         return f"State({', '.join(parts)})"
@@ -147,14 +147,14 @@ class Printer(ABC):
     def limit(self, given: Any) -> str:
         """A number that a stage was given, or the parameter that it names."""
         if isinstance(given, Param):
-            return f"params[{list(self.d.params).index(given.name)}]"
+            return f"params.{given.name}"
         return str(given)
 
     def size(self) -> str:
         """The size of the frontier, of vertices or of edges."""
         if self.plan.has_edges:
-            return "(edge_current.info[0] if on_edges else current.info[0])"
-        return "current.info[0]"
+            return "(edge_current.info[SIZE] if on_edges else current.info[SIZE])"
+        return "current.info[SIZE]"
 
     def source(self, stage: kinds.Stage) -> str:
         """What a stage runs over."""
