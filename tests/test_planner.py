@@ -486,7 +486,7 @@ def test_auto_is_what_the_environment_says(capsys, monkeypatch):
         (["--device", "tpu"], "there is no device 'tpu'"),
         (["--device", "cpu+cpu", "--program", "bsf"], "there is no algorithm 'bsf'"),
         (["--device", "cpu+cpu", "--partition", "rand"], "there is no partitioner 'rand'"),
-        (["--device", "cpu+cpu", "--partition", "high:alpha=1"], "name it alone"),
+        (["--device", "cpu+cpu", "--partition", "high:alpha=1"], "give only its name"),
         (["--device", "cpu+cpu", "--partition", ""], "there is no partitioner ''"),
         (["--device", "cpu", "--partition", "high"], "--partition high needs a device set"),
         (["--device", "cpu", "--memory-limit", "much"], "is no amount of memory"),

@@ -384,4 +384,4 @@ def test_random_numbers_are_drawn_elsewhere(declare, called):
         declare()
     line = declare.__code__.co_firstlineno + 6
     assert str(caught.value).startswith(f"Draws.touch, line {line}: draws from {called}, whose ")
-    assert "draw them into a Field in start" in str(caught.value)
+    assert "draw them in start into a Field" in str(caught.value)
