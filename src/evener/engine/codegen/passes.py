@@ -126,17 +126,11 @@ class _Builder:
                 yield self.replay(stage)
             case kinds.Advance():
                 yield plan.Advance(stage, tuple(self.advance(stage)))
-            case kinds.Filter():
-                yield plan.Filter(stage)
-            case kinds.Compute():
-                yield plan.Compute(stage)
             case kinds.Gather():
                 self.gathers += 1
                 yield plan.Gather(stage, self.gathers - 1, keeps)
-            case kinds.Edges():
-                yield plan.Edges(stage)
-            case kinds.Reduce():
-                yield plan.Reduce(stage)
+            case _:
+                yield plan.OF_STAGE[type(stage)](stage)  # type: ignore[call-arg]
 
     def advance(self, stage: kinds.Advance) -> Iterable[plan.Node]:
         if self.has_edges and not stage.over_all:
