@@ -21,33 +21,7 @@ from evener.engine.codegen.printer import Kernel
 from evener.engine.job import Job
 from evener.operators.cpu import frontier, nearest
 
-# What an operator has to do, in arcs or as many small pieces of work: by it the leader decides how
-# many threads to call. `{0}` is the first argument after the team.
-_WORK = {
-    "advance": "arcs_to_advance(out, {7}, {12}, most)",
-    "advance_edges": "arcs_of(out, {4}, most)",
-    "gather": "arcs_of({0}, {6}, most)",
-    "gather_at_once": "arcs_of({0}, {6}, most)",
-    "gather_all": "num_vertices + len({0}.indices)",
-    "edges": "num_vertices * min(1 + num_arcs // num_vertices, 1 + {5} - {4})",
-    "filter_": "{2}.info[SIZE]",
-    "compute": "{2}.info[SIZE]",
-    "reduce": "{4}.info[SIZE]",
-    "settle": "num_vertices if {2} else 0",
-    "filter_edges": "{3}.info[SIZE]",
-    "compute_edges": "{3}.info[SIZE]",
-    "targets": "{1}.info[SIZE]",
-    "remember": "{0}.info[SIZE]",
-    "remember_edges": "{0}.info[SIZE]",
-    "recall": "{0}.bounds[{1} + 1] - {0}.bounds[{1}]",
-    "recall_edges": "{0}.bounds[{1} + 1] - {0}.bounds[{1}]",
-    "join": "{0}.info[SIZE]",
-    "pick": "{0}.info[SIZE]",
-    "hand_on": "{0}.info[SIZE]",
-    "spread": "{0}.info[SIZE]",
-    "relax": "near * (1 + num_arcs // num_vertices)",
-}
-_CALL = re.compile(r"^(?P<space> *)(?P<to>[^()]* = )?(?P<name>\w+)\(team, (?P<args>.*)\)$")
+_CALL = re.compile(r"^(?P<to>[^()]* = )?(?P<name>\w+)\(team, (?P<args>.*)\)$")
 _SAVE = "@save"
 
 # Variables that a helper makes anew, from the line that made them; all others it is given.
@@ -111,41 +85,34 @@ class LedPrinter(ThreadsPrinter):
     # ---- lines ----------------------------------------------------------------------------
 
     def put(self, *lines: str) -> None:
-        """Add lines; an operator is called by a crew."""
+        """Add lines; how a variable was made is noted, and a leader that returns ends the team."""
         for line in lines:
-            self.put_line(line)
+            made, _, _ = line.partition(" = ")
+            if _MADE_ANEW.match(made) or made.startswith(("mine_", "later_")):
+                self.last_made[made] = line
+            super().put(line.replace("return ", "return end(sync, ") + ")" * ("return " in line))
 
-    def put_line(self, line: str) -> None:
-        """Add a line."""
-        found = _CALL.match(line)
-        if found is not None and found["name"] in _WORK:
-            self.section(found["space"], found["to"] or "", found["name"], found["args"])
-            return
-        made, _, _ = line.partition(" = ")
-        if _MADE_ANEW.match(made) or made.startswith(("mine_", "later_")):
-            self.last_made[made] = line
-        super().put(line.replace("return ", "return end(sync, ") + ")" * ("return " in line))
-
-    def section(self, space: str, to: str, name: str, args: str) -> None:
-        """A call of an operator by as many threads as it is worth."""
-        given = [ast.unparse(a) for a in ast.parse(f"f({args})").body[0].value.args]  # type: ignore[attr-defined]
-        call = f"{to}{name}(crew, {args})"
+    def operate(self, call: str, work: str) -> None:
+        """A call of an operator by a crew of as many threads as the work is worth."""
+        found = _CALL.match(call)
+        assert found is not None
+        to = found["to"] or ""
+        call = f"{to}{found['name']}(crew, {found['args']})"
         made = [self.last_made[one] for one in _anew(call) if one in self.last_made]
         made += [self.last_made[one] for line in made for one in _anew(line.partition(" = ")[2])]
         section = _Section(len(self.sections) + 1, [*dict.fromkeys(made), call], "made" in to)
         self.sections.append(section)
-        for line in (
-            f"work = {_WORK[name].format(*given)}",
+        dismiss = "made += dismiss(sync, hands)" if section.counts else "dismiss(sync, hands)"
+        super().put(
+            f"work = {work}",
             "hands = worth(sync, threads, work)",
             "if hands > 1:",
             f"    {_SAVE}{section.place}",
             f"    hands = muster(sync, {section.place}, hands, work)",
             "crew = Team(0, hands, sync, buffers[0])",
             call,
-            "if hands > 1: "
-            + ("made += dismiss(sync, hands)" if section.counts else "dismiss(sync, hands)"),
-        ):
-            super().put(space + line)
+            f"if hands > 1: {dismiss}",
+        )
 
     def stop_test(self, node: plan.AnyLoop | None = None) -> str:
         """How the leader learns of a request to stop."""
@@ -171,14 +138,16 @@ class LedPrinter(ThreadsPrinter):
         self.put(f"s = {self.state('weight_out')}")
         self.put("members, clock, rounds, total = current.info[SIZE], cycles(), 0, 0")
         self.put(f"inverse = 1.0 / {self.limit(order.delta)}")
-        self.put(f"spread(team, current, {field}, inverse, ordered.words, ordered.pools)")
+        spread = f"spread(team, current, {field}, inverse, ordered.words, ordered.pools)"
+        self.operate(spread, "current.info[SIZE]")
         with self.within("while ordered.words[FULL] == 0 and load(sync, CANCEL) == 0:"):
             self.put("bucket = nearest_bucket(ordered.pools, ordered.words)")
             self.put("if bucket == NONE: break")
             self.put("near = waiting_in(ordered.pools, bucket, most)")
-            self.put(
+            self.operate(
                 f"made = relax(team, out, f_{stage.functor}, {self.where(stage)}, s, {field}, "
-                "inverse, bucket, ordered.words, ordered.bucket, ordered.pools)"
+                "inverse, bucket, ordered.words, ordered.bucket, ordered.pools)",
+                "near * (1 + num_arcs // num_vertices)",
             )
             self.put("total, rounds = total + made, rounds + 1")
             self.put("show(sync, 0, row + fused + rounds, near, made)")

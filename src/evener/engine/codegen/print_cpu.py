@@ -50,7 +50,8 @@ class ThreadsPrinter(Printer):
         at = len(self.lines)
         self.emit(self.plan.body)
         for name in copied:
-            self.put(f"settle(team, fields.{name}, field_{name}, moved_{name})")
+            call = f"settle(team, fields.{name}, field_{name}, moved_{name})"
+            self.operate(call, f"num_vertices if moved_{name} else 0")
         self.put(*(f"partial_{name}[8 * thread] = scalar_{name}" for name in self.d.scalars))
         self.put("tell_whole(team, trace, visited, fused)")
         self.put(f"return {self.outcome()}")
@@ -98,13 +99,15 @@ class ThreadsPrinter(Printer):
 
     def remember(self, node: plan.Loop) -> None:
         """Keep the frontier for `backwards`."""
+        call = "recorded = remember(team, current, kept, recorded)"
         if self.plan.has_edges:
-            self.put("if on_edges:")
-            self.put("    recorded = remember_edges(team, edge_current, kept, recorded)")
-            self.put("else:")
-            self.put("    recorded = remember(team, current, kept, recorded)")
+            with self.within("if on_edges:"):
+                edges = "recorded = remember_edges(team, edge_current, kept, recorded)"
+                self.operate(edges, "edge_current.info[SIZE]")
+            with self.within("else:"):
+                self.operate(call, "current.info[SIZE]")
         else:
-            self.put("recorded = remember(team, current, kept, recorded)")
+            self.operate(call, "current.info[SIZE]")
         self.put("if recorded < 0: break")
 
     def after_record(self) -> None:
@@ -123,27 +126,33 @@ class ThreadsPrinter(Printer):
 
     def replay_copy(self) -> None:
         """Stages get a copy of what was recorded."""
+        step = self.step
+        call, work = (
+            f"recall(team, kept, {step}, current)",
+            f"kept.bounds[{step} + 1] - kept.bounds[{step}]",
+        )
         self.put("current, following = y, spare")
         if self.plan.has_edges:
             self.put("edge_current, edge_following = edge_y, edge_spare")
-            self.put(f"on_edges = kept.on_edges[{self.step}] != 0")
-            self.put("if on_edges:")
-            self.put(f"    recall_edges(team, kept, {self.step}, edge_current)")
-            self.put("else:")
-            self.put(f"    recall(team, kept, {self.step}, current)")
+            self.put(f"on_edges = kept.on_edges[{step}] != 0")
+            with self.within("if on_edges:"):
+                self.operate(f"recall_edges(team, kept, {step}, edge_current)", work)
+            with self.within("else:"):
+                self.operate(call, work)
         else:
-            self.put(f"recall(team, kept, {self.step}, current)")
+            self.operate(call, work)
 
     # ---- stages ---------------------------------------------------------------------------
 
     def print_push_or_pull(self, node: plan.PushOrPull) -> None:
         """One operator, which decides."""
-        stage, source = node.stage, self.source(node.stage)
+        stage, source, mode = node.stage, self.source(node.stage), MODES[node.mode]
         self.put(f"size = {source}.info[SIZE]")
-        self.put(
+        self.operate(
             f"pulled, made, arcs = advance(team, out, into, f_{stage.functor}, "
             f"alone_{stage.functor}, {self.where(stage)}, s, t, {source}, {self.next}, marks, "
-            f"stamp, {node.exact}, {MODES[node.mode]}, left, before)"
+            f"stamp, {node.exact}, {mode}, left, before)",
+            f"arcs_to_advance(out, {source}, {mode}, most)",
         )
         self.count_calls()
         self.put("left, before = left - arcs, size")
@@ -156,20 +165,22 @@ class ThreadsPrinter(Printer):
         combine, start = f"combine_{stage.combine}", f"neutral_of_{number}"
         if stage.combine_is_functor:
             combine, start = f"f_{stage.combine[1:]}", "None"
-        into, weight = SIDES[stage.along]
+        (into, weight), source = SIDES[stage.along], self.source(stage)
         functors = f"{self.gathering(stage)}, {combine}, f_{stage.apply}, {start}"
         self.put(f"t = {self.state(weight)}")
         if node.all_at_once:
             self.gather_all(node, into, weight, functors)
         elif node.at_once:
-            self.put(
-                f"made = gather_at_once(team, {into}, {functors}, t, {self.source(stage)}, "
-                f"{self.next}, {node.keeps})"
+            self.operate(
+                f"made = gather_at_once(team, {into}, {functors}, t, {source}, {self.next}, "
+                f"{node.keeps})",
+                f"arcs_of({into}, {source}, most)",
             )
         else:
-            self.put(
-                f"made = gather(team, {into}, {functors}, t, {self.source(stage)}, {self.next}, "
-                f"totals[{number}], {node.keeps})"
+            self.operate(
+                f"made = gather(team, {into}, {functors}, t, {source}, {self.next}, "
+                f"totals[{number}], {node.keeps})",
+                f"arcs_of({into}, {source}, most)",
             )
         self.count_calls()
         self.put("pulled = True")
@@ -181,9 +192,10 @@ class ThreadsPrinter(Printer):
         neutrals = "".join(f"neutral_{name}, " for name in scalars)
         arrays = "".join(f"sums.{name}, " for name in scalars)
         self.put(f"u = {self.state(weight, node.seen)}")
-        self.put(
+        self.operate(
             f"made = gather_all(team, {into}, {functors}, t, u, keep_{number}, reduce_{number}, "
-            f"store_{number}, ({neutrals}0,), ({arrays}0,), {self.next}, {node.keeps})"
+            f"store_{number}, ({neutrals}0,), ({arrays}0,), {self.next}, {node.keeps})",
+            f"num_vertices + len({into}.indices)",
         )
         self.swap_copies(node)
         for stage in node.fused:
@@ -196,9 +208,10 @@ class ThreadsPrinter(Printer):
         first, last = stage.neighbours or (0, None)
         last = (1 << 62) if last is None else last
         self.put(f"s = {self.state('weight_out')}")
-        self.put(
+        self.operate(
             f"flag, made = edges(team, out, f_{stage.functor}, {self.where(stage)}, s, {first}, "
-            f"{last}, flags)"
+            f"{last}, flags)",
+            f"num_vertices * min(1 + num_arcs // num_vertices, 1 + {last} - {first})",
         )
         self.count_calls()
         self.put("changed = changed or flag")
@@ -215,14 +228,14 @@ class ThreadsPrinter(Printer):
         order = f"{buckets}, field_{field}, {delta}"
         self.put(f"{mine} = {room}.mine", f"{later} = {room}.later", f"{buckets} = {room}.near")
         self.put(f"empty(team, {mine})")
-        self.put(f"join(team, current, {mine}, {order})")
+        self.operate(f"join(team, current, {mine}, {order})", "current.info[SIZE]")
         with self.within("while True:"):
             self.ask_limit(node)
             self.take_bucket(node, mine, later, order)
             self.superstep(node)
-            self.put(f"join(team, current, {mine}, {order})")
+            self.operate(f"join(team, current, {mine}, {order})", "current.info[SIZE]")
             self.ask_until(node)
-        self.put(f"hand_on(team, {mine}, {buckets}, current)")
+        self.operate(f"hand_on(team, {mine}, {buckets}, current)", f"{mine}.info[SIZE]")
         self.close(node, outer)
 
     def take_bucket(self, node: plan.Buckets, mine: str, later: str, order: str) -> None:
@@ -230,7 +243,8 @@ class ThreadsPrinter(Printer):
         self.put(f"if {mine}.info[SIZE] == 0: break")
         self.put(f"stopped = {self.stop_test()}")
         self.put("if stopped: break")
-        self.put(f"pick(team, {mine}, {later}, current, {order}, waiting[{node.room}].scratch)")
+        pick = f"pick(team, {mine}, {later}, current, {order}, waiting[{node.room}].scratch)"
+        self.operate(pick, f"{mine}.info[SIZE]")
         self.put(f"{mine}, {later} = {later}, {mine}")
         self.put("if current.info[SIZE] == 0: continue")
 

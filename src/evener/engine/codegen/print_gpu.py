@@ -146,9 +146,9 @@ class GridPrinter(ResumePrinter):
         """Add to the calls of this superstep, and of the whole run: some stages are in no loop."""
         self.put("calls += done", "visited += done")
 
-    def count(self, called: str) -> None:
+    def count(self, call: str, work: str) -> None:
         """Call an operator that returns the calls of its functor."""
-        self.put(f"done = {called}")
+        self.operate(f"done = {call}", work)
         self.count_calls()
 
     def targets_call(self) -> str:

@@ -153,10 +153,11 @@ class PartsPrinter(ExchangePrinter, ThreadsPrinter):
 
     def push_more(self, node: plan.RunAhead) -> None:
         """Push from the current frontier to those."""
-        self.count(
-            f"push_more(team, ghost_team, out, f_{node.advance.functor}, always, s, current, "
-            f"{self.next}, box, marks, stamp, True)"
+        self.put(
+            f"made = push_more(team, ghost_team, out, f_{node.advance.functor}, always, s, "
+            f"current, {self.next}, box, marks, stamp, True)"
         )
+        self.count_calls()
 
     def empty_current(self) -> None:
         """An empty frontier for those that arrive, before all parts meet."""

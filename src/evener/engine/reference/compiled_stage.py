@@ -48,7 +48,7 @@ from evener.operators.cpu.frontier import BUFFER, FORM, SIZE
 from evener.operators.cpu.vertices import partial_words
 from evener.operators.shared import frontier as operators
 from evener.operators.shared.frontier import BITS
-from evener.programs.stages import Advance, Compute, Edges, Filter, Gather, Reduce, Stage
+from evener.programs.stages import Advance, Stage
 
 _PROLOGUE = (
     "team = Team(thread, threads, sync, buffers[thread])",
@@ -71,15 +71,15 @@ class CompiledPart(Part):
     def run(self, stage: Stage, frontier: Frontier, pull: bool = False) -> Outcome:
         """Run any stage but a loop, as `evener.engine.reference.stages.run_stage` does."""
         if not self.vertices:  # kernels are compiled for arrays that hold something
-            return Outcome([] if isinstance(stage, Advance | Filter | Gather) else None)
-        on_edges = isinstance(stage, Filter | Compute) and stage.on_edges
+            return Outcome([] if stage.makes else None)
+        on_edges = stage.on_edges
         to_edges = on_edges or (isinstance(stage, Advance) and stage.emit == "edges")
         rooms = edge_rooms(len(self.graph.out.indices), self.ids, self.threads, to_edges)
         current, following = self.frontier(), self.frontier()
         if on_edges:
             columns = ([src for src, _, _ in frontier], [edge for _, _, edge in frontier])
             _fill(rooms.current.info, rooms.current[:2], columns)
-        elif not isinstance(stage, Edges):
+        elif stage.takes:
             _fill(current.info, (current.queue,), (frontier,))
         worker, totals = self.worker(stage, pull)
         given = StageArguments(
@@ -103,12 +103,10 @@ class CompiledPart(Part):
         outcome = Outcome(
             calls=int(given.calls_of_threads.sum()), changed=bool(given.has_changed[0])
         )
-        if isinstance(stage, Reduce) and frontier:
+        if stage.into is not None and frontier:
             outcome.value = getattr(given.partials, stage.into.name)[0]
-        elif to_edges and not isinstance(stage, Compute):
-            outcome.frontier = self.edges_of(rooms.following)
-        elif isinstance(stage, Advance | Filter | Gather):
-            outcome.frontier = _members(following)
+        elif stage.makes:
+            outcome.frontier = self.edges_of(rooms.following) if to_edges else _members(following)
         return outcome
 
     def run_kernel(self, worker: Compiled, arguments: StageArguments) -> None:
