@@ -21,8 +21,8 @@ from evener.engine.job import Job, set_up
 from evener.errors import EvenerError
 from evener.operators.shared.policies import policy_of
 from evener.programs import Program
-from shared_programs import parameters_for, programs
-from test_cuda_compile import CASES, MORE_STAGES, STAGES, WHOLE
+from programs.cases import CASES, MORE_STAGES, STAGES, WHOLE, parameters_for
+from programs.examples import programs
 
 KEPT = Path(__file__).parent / "golden" / "kernels.txt"
 MEASURE = policy_of("refined").measure

@@ -3,8 +3,6 @@
 import contextlib
 import io
 import os
-import pty
-import select
 import subprocess
 import sys
 import textwrap
@@ -16,6 +14,7 @@ import pytest
 
 from evener import progress
 from evener.device import compiled
+from processes import run_on_terminal
 
 COUNTING = """
     import time
@@ -26,27 +25,6 @@ COUNTING = """
             progress.report(i, 6)
             time.sleep(0.1)
 """
-
-
-def run_on_terminal(program, *, term="xterm", stdout=subprocess.PIPE, timeout=60):
-    """Run a program with a pseudo-terminal as standard error; return code, stdout and stderr."""
-    master, slave = pty.openpty()
-    environment = {**os.environ, "TERM": term, "COLUMNS": "80"}
-    command = [sys.executable, "-c", textwrap.dedent(program)]
-    with subprocess.Popen(command, stdout=stdout, stderr=slave, env=environment) as process:
-        os.close(slave)
-        seen = b""
-        give_up = time.monotonic() + timeout
-        with contextlib.suppress(OSError):  # the end of a pseudo-terminal is an error
-            while time.monotonic() < give_up:
-                if select.select([master], [], [], 0.2)[0]:
-                    piece = os.read(master, 1 << 16)
-                    if not piece:
-                        break
-                    seen += piece
-        out = process.stdout.read() if process.stdout else b""
-    os.close(master)
-    return process.returncode, out.decode(), seen.decode()
 
 
 def test_bar_on_a_terminal():

@@ -7,13 +7,12 @@ import re
 import shlex
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 
 from evener.cli import main
+from places import ROOT
 
-ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LONG = {"warm", "plan"}  # compile all algorithms, or measure
 

@@ -25,8 +25,8 @@ from evener.engine.memory.edges import edges_mapped
 from evener.engine.memory.gpu import MAPPED
 from evener.engine.planning.calibrate import EDGES_MAPPED, Calibration
 from evener.graph.gpu import NEIGHBOURS, kept
-from shared_programs import parameters_for
-from test_native_loops import Bounded
+from programs.cases import parameters_for
+from programs.ordered import Bounded
 
 
 def fresh(graph):
