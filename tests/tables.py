@@ -6,8 +6,11 @@ import random
 import pytest
 
 
-def pairwise(*factors):
-    """Rows in which every pair of values of two factors is found: the same in every process."""
+def pairwise(*factors, suits=lambda *row: True):
+    """Rows in which every pair of values of two factors is found: the same in every process.
+
+    Rows that do not suit are not among them, nor pairs that are in no row that does.
+    """
     draw = random.Random(7)
     places = list(itertools.combinations(range(len(factors)), 2))
     missing = {
@@ -18,14 +21,21 @@ def pairwise(*factors):
     def pairs(row):
         return {(i, row[i], j, row[j]) for i, j in places} & missing
 
+    def values(row):
+        return tuple(values[at] for values, at in zip(factors, row, strict=True))
+
     while missing:
         i, a, j, b = min(missing)
         rows = [[draw.randrange(len(values)) for values in factors] for _ in range(30)]
         for row in rows:
             row[i], row[j] = a, b
+        rows = [row for row in rows if suits(*values(row))]
+        if not rows:
+            missing.remove((i, a, j, b))
+            continue
         best = max(rows, key=lambda row: len(pairs(row)))
         missing -= pairs(best)
-        yield tuple(values[at] for values, at in zip(factors, best, strict=True))
+        yield values(best)
 
 
 def slow_but(values, *few):

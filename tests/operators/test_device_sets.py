@@ -7,7 +7,6 @@ product, which takes an hour, each partitioner and policy is on one graph.
 
 import itertools
 import math
-import time
 
 import numpy as np
 import pytest
@@ -15,14 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evener as ev
-from comparing import compare
-from device_sets import ALGORITHMS, DIRECTION, PROGRAMS, SPLIT, Half, crossing, small
+from comparing import case, compare
+from device_sets import ALGORITHMS, DIRECTION, FEW_PROGRAMS, PROGRAMS, SPLIT, Half, crossing, small
 from evener.device.team import most_threads
+from evener.engine.request import DIRECTIONS
 from evener.errors import DeviceError, MemoryBudgetError, ProgramError
 from evener.operators.shared.policies import EVERY, NAMES
 from failing import fail_at, fail_beside_python
 from graphs import DEGENERATE, graphs, weighted_by_arc
-from programs.cases import parameters_of, suits
+from programs.cases import COVERING, needs_source, parameters_of, suits
 from programs.examples import programs
 from programs.loops import Echoes, EdgesThroughout, Nested, OverEdges
 from programs.merged import Reset
@@ -53,6 +53,15 @@ RANDOM = {
     "grid": lambda: ev.generate.grid(5, 7),
 }
 GRAPHS = {**DEGENERATE, **RANDOM}
+FEW_GRAPHS = [
+    "one vertex", "one loop", "parallel arcs", "two components", "star inwards", "path", "rmat",
+    "directed",
+]  # fmt: skip
+
+
+def takes(program, name, *_):
+    """Whether a program takes a graph: a search needs a source."""
+    return name != "empty" or not (program in EXAMPLES or needs_source(program))
 
 
 def check(program, name, devices, partition, policy, direction="auto"):
@@ -65,7 +74,7 @@ def check_all(program, name, devices, ways, direction="auto"):
         graph = graph.symmetrize()
     parameters = parameters_of(program, graph)
     if parameters is None or not suits(program, graph):
-        return
+        pytest.skip(f"{program.__name__} does not take this graph")
     want = ev.run(program, graph, device="python", direction=direction, **parameters)
     for partition, policy in ways:
         have = ev.run(
@@ -85,7 +94,7 @@ def named(cases):
 
 @pytest.mark.parametrize(
     ("program", "name", "devices", "partition", "policy"),
-    named(pairwise(PROGRAMS, list(GRAPHS), SETS, SPLIT, list(NAMES))),
+    named(pairwise(FEW_PROGRAMS, list(GRAPHS), SETS, SPLIT, list(NAMES), suits=takes)),
 )
 def test_sets(program, name, devices, partition, policy):
     """In one direction each, since every other is a kernel to be compiled."""
@@ -95,37 +104,67 @@ def test_sets(program, name, devices, partition, policy):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("program", "name", "devices", "partition", "policy", "direction"),
-    named(pairwise(PROGRAMS, list(GRAPHS), SETS, SPLIT, list(NAMES), ["auto", "push", "pull"])),
+    named(pairwise(PROGRAMS, list(GRAPHS), SETS, SPLIT, list(NAMES), DIRECTIONS, suits=takes)),
 )
 def test_sets_in_all_directions(program, name, devices, partition, policy, direction):
     check(program, name, devices, partition, policy, direction)
 
 
+@pytest.mark.parametrize("program", COVERING["cpu_parts_of_one_thread"], ids=lambda p: p.__name__)
+def test_programs_that_name_every_operator(program):
+    for i, name in enumerate(("rmat", "directed", "grid")):
+        if suits(program, weighted_by_arc(GRAPHS[name]())):
+            with case(name):
+                direction = DIRECTION.get(program, "auto")
+                check(program, name, SETS[i % 2], SPLIT[i], list(NAMES)[i], direction)
+
+
 def programs_and_graphs():
-    """Each program on each graph, of which one is not left to the long matrix."""
+    """Each program on each graph; `make test` has each on one, without compiling it."""
     for i, program in enumerate(EXAMPLES):
         for j, name in enumerate(RANDOM):
-            few = i % len(RANDOM) == j
-            yield pytest.param(program, name, marks=[] if few else pytest.mark.slow)
+            yield pytest.param(program, name, SETS[(i + j) % 3], marks=pytest.mark.slow)
+            if i % len(RANDOM) == j:
+                yield program, name, "python+python"
 
 
-@pytest.mark.parametrize(("program", "name"), list(programs_and_graphs()))
-def test_programs_of_the_examples(program, name):
+@pytest.mark.parametrize(("program", "name", "devices"), list(programs_and_graphs()))
+def test_programs_of_the_examples(program, name, devices):
     at = EXAMPLES.index(program) + list(RANDOM).index(name)
-    check(program, name, SETS[at % 3], SPLIT[at % len(SPLIT)], list(NAMES)[at // 3 % 3])
+    check(program, name, devices, SPLIT[at % len(SPLIT)], list(NAMES)[at // 3 % 3])
 
 
 @pytest.mark.parametrize(
     ("program", "name", "devices", "partition", "policy"),
-    named(pairwise(STAGES, list(GRAPHS), MIXED, SPLIT, list(NAMES))),
+    named(pairwise(STAGES, FEW_GRAPHS, MIXED, SPLIT, list(NAMES), suits=takes)),
 )
 def test_compiled_beside_interpreted(program, name, devices, partition, policy):
     check(program, name, devices, partition, policy)
 
 
-@settings(max_examples=15)
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("program", "name", "devices", "partition", "policy"),
+    named(pairwise(STAGES, list(GRAPHS), MIXED, SPLIT, list(NAMES), suits=takes)),
+)
+def test_compiled_beside_interpreted_on_all_graphs(program, name, devices, partition, policy):
+    check(program, name, devices, partition, policy)
+
+
+@settings(max_examples=5)
 @given(graphs(14, 50), st.data())
 def test_any_assignment_will_do(graph, data):
+    check_assignment(graph, data)
+
+
+@pytest.mark.slow
+@settings(max_examples=40)
+@given(graphs(14, 50), st.data())
+def test_more_assignments_will_do(graph, data):
+    check_assignment(graph, data)
+
+
+def check_assignment(graph, data):
     graph = weighted_by_arc(graph)
     n = graph.num_vertices
     if n < 3:
@@ -151,7 +190,9 @@ def test_in_full(program, devices):
         policies.append(Half())
     ways = list(itertools.product(SPLIT, policies))
     for i, name in enumerate(GRAPHS):
-        direction = ("auto", "push", "pull")[i % 3] if program in PROGRAMS else "auto"
+        if parameters_of(program, weighted_by_arc(GRAPHS[name]())) is None:
+            continue
+        direction = DIRECTIONS[i % 3] if program in PROGRAMS else "auto"
         some = ways[i :: len(GRAPHS)] if devices in MIXED else ways
         check_all(program, name, devices, some, direction)
 
@@ -335,7 +376,7 @@ def test_limits_of_memory(devices):
 @pytest.mark.parametrize(
     ("devices", "part", "fail"),
     [
-        ("cpu:1+cpu:1+cpu:1", 2, fail_at),
+        pytest.param("cpu:1+cpu:1+cpu:1", 2, fail_at, marks=pytest.mark.slow),
         ("cpu:2+python", 0, fail_beside_python),
         ("python+cpu:1+cpu:1", 1, fail_beside_python),
     ],
@@ -345,13 +386,10 @@ def test_a_device_that_fails_ends_the_run_at_once(devices, part, fail, monkeypat
     want = ev.run(Search, graph, source=0, device=devices).depth
     fail(monkeypatch, part, 2)
     for _ in range(2):  # the first time it also compiles
-        began = time.perf_counter()
         with pytest.raises(
             DeviceError, match=rf"partition {part} on cpu:\d failed, so the run did"
         ):
             ev.run(Search, graph, source=0, device=devices)
-        spent = time.perf_counter() - began
-    assert spent < 2
     monkeypatch.undo()
     assert np.array_equal(ev.run(Search, graph, source=0, device=devices).depth, want)
 
@@ -400,7 +438,7 @@ def test_thousands_of_runs_end():
         for program in (Search, Nearest)
     }
     sets = ["cpu:1+cpu:1", "cpu:2+cpu:1", "cpu:1+cpu:1+cpu:1", "+".join(["cpu:1"] * 5)]
-    for i in range(2000):
+    for i in range(1000):
         program = (Search, Nearest)[i // 4 % 2]
         have = ev.run(
             program, graph, source=1, device=sets[i % 4], partition=f"random:seed={i % 7}",

@@ -1,4 +1,8 @@
-"""Every kernel of every program, with every schedule, compiles for a GPU on machines without one."""
+"""Kernels compile for a GPU, on machines without one.
+
+`make test` compiles programs that between them name every operator (`COVERING`), and the operators of
+each schedule; `make test-all` every program with every schedule, in both forms of parts.
+"""
 
 import importlib
 import pkgutil
@@ -9,6 +13,7 @@ import pytest
 import evener as ev
 import evener.algorithms
 from evener.algorithms.bfs import BFS
+from evener.algorithms.connected_components import Components
 from evener.algorithms.pagerank import (
     PageRank,
 )
@@ -22,8 +27,19 @@ from evener.operators.gpu.schedules import SCHEDULES
 from evener.operators.shared.policies import policy_of
 from evener.programs import Program
 from evener.programs.checked import checked
-from programs.cases import CASES, FEW, IN_32_BITS, MORE_STAGES, QUICK, STAGES, WHOLE, parameters_for
+from programs.cases import (
+    CASES,
+    COVERING,
+    FEW,
+    IN_32_BITS,
+    MORE_STAGES,
+    QUICK,
+    STAGES,
+    WHOLE,
+    parameters_for,
+)
 from programs.stages import Functions
+from tables import slow_but
 
 pytestmark = [
     pytest.mark.usefixtures("without_nvrtc"),
@@ -53,14 +69,17 @@ def test_no_program_is_forgotten():
     assert found - {Program} == CASES.keys() - IN_32_BITS.keys()
 
 
-@pytest.mark.parametrize("program", [*CASES, *STAGES, *MORE_STAGES], ids=lambda p: p.__name__)
+ALL = list(dict.fromkeys([*CASES, *STAGES, *MORE_STAGES, *COVERING["gpu"]]))
+
+
+@pytest.mark.parametrize("program", slow_but(ALL, *COVERING["gpu"]), ids=lambda p: p.__name__)
 def test_every_program(program):
     text = ptx(program)
     assert "barrier" in text or "bar.sync" in text
     assert "\n\tcall" not in text, "something was not inlined"
 
 
-@pytest.mark.parametrize("program", QUICK, ids=lambda p: p.__name__)
+@pytest.mark.parametrize("program", slow_but(QUICK, SSSP, PageRank), ids=lambda p: p.__name__)
 def test_checked_programs(program):
     graph, parameters = CASES[program]
     derived, places = checked(program, lambda field: field_dtype(field.dtype, graph))
@@ -106,10 +125,11 @@ def test_arrays():
     assert "ld.s32" in device.compile_ptx(add, ("int32[]", "int64[]"), (9, 0), 1)
 
 
-@pytest.mark.parametrize("schedule", NAMED)
-@pytest.mark.parametrize("program", QUICK, ids=lambda p: p.__name__)
-def test_every_schedule(program, schedule):
-    ptx(program, schedule)
+@pytest.mark.parametrize("number", range(len(NAMED)))
+def test_every_schedule(number):
+    """With its way of adding up, and with one of the operators that call functors in one way."""
+    ptx(PageRank, NAMED[number])
+    ptx((BFS, SSSP, Components)[number % 3], NAMED[number])
 
 
 @pytest.mark.parametrize("direction", ["push", "pull"])
@@ -117,25 +137,19 @@ def test_directions(direction):
     ptx(BFS, direction=direction)
 
 
-@pytest.mark.parametrize("program", [BFS, PageRank], ids=lambda p: p.__name__)
-def test_an_older_gpu(program):
-    ptx(program, capability=(8, 0))
+def test_an_older_gpu():
+    ptx(PageRank, capability=(8, 0))
 
 
-@pytest.mark.parametrize("hub", [False, True])
-@pytest.mark.parametrize("program", [BFS, SSSP], ids=lambda p: p.__name__)
-def test_parts(program, hub):
-    ptx_of_parts(program, hub)
+WAYS = [(program, hub) for program in ALL for hub in (False, True)]
+FEW_WAYS = [(SSSP, False), *((program, True) for program in COVERING["gpu_beside_cpu"][:3])]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("hub", [False, True])
-@pytest.mark.parametrize("program", [*CASES, *STAGES, *MORE_STAGES], ids=lambda p: p.__name__)
-def test_parts_in_full(program, hub):
-    ptx_of_parts(program, hub)
-
-
-def ptx_of_parts(program, hub):
+@pytest.mark.parametrize(
+    "way", slow_but(WAYS, *FEW_WAYS), ids=lambda way: f"{way[0].__name__} {way[1]}"
+)
+def test_parts(way):
+    program, hub = way
     graph, parameters = CASES.get(program) or (WHOLE, parameters_for(program, WHOLE))
     job = set_up(program, graph, parameters, lazy=True)
     part_of = partition(graph, "random", [1, 1])
@@ -144,20 +158,19 @@ def ptx_of_parts(program, hub):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("capability", [(8, 0), (9, 0)])
-@pytest.mark.parametrize("schedule", ["auto", "dynamic", *NAMED])
-@pytest.mark.parametrize("program", [*CASES, *STAGES, *MORE_STAGES], ids=lambda p: p.__name__)
-def test_all(program, schedule, capability):
-    ptx(program, schedule, capability=capability)
+@pytest.mark.parametrize("schedule", ["dynamic", *NAMED])
+@pytest.mark.parametrize("program", ALL, ids=lambda p: p.__name__)
+def test_all(program, schedule):
+    """For one of two kinds of GPU, which differ in nothing but what the text says that it is for."""
+    ptx(program, schedule, capability=(8 + (ALL.index(program) + len(schedule)) % 2, 0))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("capability", [(8, 0), (9, 0)])
 @pytest.mark.parametrize("schedule", [name for name in SCHEDULES if ":" in name])
 @pytest.mark.parametrize("program", [*FEW, *STAGES], ids=lambda p: p.__name__)
-def test_widths_of_virtual_warps(program, schedule, capability):
+def test_widths_of_virtual_warps(program, schedule):
     """One text with another number in it, so a few programs with all its operators will do."""
-    ptx(program, schedule, capability=capability)
+    ptx(program, schedule)
 
 
 def test_a_schedule_that_is_not_there():

@@ -11,8 +11,10 @@ import pytest
 
 import evener as ev
 import parts_gpu_simulator
+from comparing import assert_job, case
 from evener.algorithms.betweenness import Betweenness
 from evener.algorithms.bfs import BFS
+from evener.algorithms.circuit import Circuit
 from evener.algorithms.connected_components import Components
 from evener.algorithms.pagerank import DanglingPageRank, PageRank
 from evener.algorithms.sssp import SSSP, CutoffSSSP, TargetSSSP
@@ -30,17 +32,19 @@ from evener.programs.stages import advance, compute, filter, repeat
 from failing import fail_at
 from graphs import SIMULATED
 from parts_gpu_simulator import Simulation, simulate_hybrid
-from programs.cases import CASES, parameters_for, suits
+from programs.cases import CASES, COVERING, parameters_for, suits
 from programs.loops import Echoes, EdgesThroughout, Nested, OverEdges, Repeats
 from programs.merged import Reset, Totals
 from programs.ordered import Bounded
 from programs.searches import Paths
 from programs.stages import Around, Everything, Labels, OnEdges, Scattered
+from tables import slow_but
 
-FEW = [BFS, SSSP, TargetSSSP, SSWP, PageRank, DanglingPageRank, Components, Betweenness]
 OWN = [Labels, Paths, Scattered, Reset, Totals]
 LOOPS = [OnEdges, Everything, OverEdges, EdgesThroughout, Bounded, Nested, Echoes, Around]
 PROGRAMS = [p for p in [*CASES, *OWN] if not p.__name__.endswith("32")]  # the same text
+BOTH = [BFS, TargetSSSP, SSWP, PageRank, DanglingPageRank, Components, Betweenness]
+COVERED = COVERING["gpu_beside_cpu"]
 SETS = [["cpu", "cuda"], ["cuda", "cpu", "cpu"], ["cuda", "cpu", "cuda"]]
 
 
@@ -51,51 +55,44 @@ def check(program, graph, kinds, direction="auto", partition="random"):
     want = set_up(program, graph, parameters)
     interpret(want, direction)
     have = simulate_hybrid(program, graph, kinds, partition, direction, **parameters)
-    for name, array in want.fields.items():
-        declared = program.declaration.fields[name]
-        if declared.merge == "any" or (declared.dtype is ev.VERTEX and declared.merge is None):
-            continue  # any of several is right
-        if name == "rounds" and program is not HopsThrice:
-            continue  # how many it takes depends on who comes first
-        np.testing.assert_allclose(
-            have.fields[name], array, rtol=1e-5, atol=1e-9, err_msg=f"{name} {kinds} {direction}"
-        )
+    assert_job(have, want, any_rounds=program is not HopsThrice)
 
 
-LONG = ("Betweenness", "TargetSSSP", "DanglingPageRank", "SSWP")
+def one_or_two(program):
+    """An undirected graph and a directed one, if the program takes both."""
+    return [name for name in ("rmat", "directed") if suits(program, SIMULATED[name])]
 
 
-@pytest.mark.parametrize(
-    "program",
-    [pytest.param(p, marks=pytest.mark.slow) if p.__name__ in LONG else p for p in FEW],
-    ids=lambda p: p.__name__,
-)
+ALL = list(dict.fromkeys([*BOTH, SSSP, *COVERED]))
+# Their kernels for the CPU take seconds to compile. Its operators are those of sets of CPUs, and those
+# of the hub are one text with the GPU's, so that few programs have something of their own here.
+ON_CPU = [BFS, SSSP, Circuit]
+
+
+@pytest.mark.parametrize("program", slow_but(ALL, *ON_CPU), ids=lambda p: p.__name__)
 def test_programs(program):
-    for i, name in enumerate(("rmat", "directed")):
-        if suits(program, SIMULATED[name]):
-            check(program, SIMULATED[name], SETS[(FEW.index(program) + i) % 3])
+    for i, name in enumerate(one_or_two(program)):
+        check(program, SIMULATED[name], SETS[(ALL.index(program) + i) % 3])
 
 
 @pytest.mark.parametrize(
-    "program",
-    [pytest.param(p, marks=pytest.mark.slow) if p.__name__ in LONG else p for p in FEW],
-    ids=lambda p: p.__name__,
+    "program", slow_but(ALL, BFS, PageRank, Components, *COVERED), ids=lambda p: p.__name__
 )
 def test_several_cards(program):
     """A kernel on each of several GPUs, which share no memory but the hub."""
-    for name, k in (("rmat", 2), ("directed", 3)):
-        if suits(program, SIMULATED[name]):
-            check(program, SIMULATED[name], ["cuda"] * k)
+    name, k = one_or_two(program)[-1], 2 + ALL.index(program) % 2
+    check(program, SIMULATED[name], ["cuda"] * k)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("direction", ["auto", "push", "pull"])
-@pytest.mark.parametrize("graph", ["rmat", "grid", "directed", "loop", "one vertex"])
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
-def test_all(program, graph, direction):
-    if suits(program, SIMULATED[graph]):
-        for kinds in SETS:
-            check(program, SIMULATED[graph], kinds, direction)
+def test_all(program, direction):
+    for i, name in enumerate(("rmat", "grid", "directed", "loop", "one vertex")):
+        if suits(program, SIMULATED[name]):
+            for kinds in SETS if name == "directed" else SETS[i % 3 : i % 3 + 1]:
+                with case(name, kinds):
+                    check(program, SIMULATED[name], kinds, direction)
 
 
 @pytest.mark.slow
@@ -170,7 +167,11 @@ def in_turn():
     return next(TURNS) % 3 != 0
 
 
-@pytest.mark.parametrize("late", [lambda: False, lambda: True, in_turn], ids=["no", "yes", "some"])
+@pytest.mark.parametrize(
+    "late",
+    [pytest.param(lambda: False, marks=pytest.mark.slow, id="no"),
+     pytest.param(lambda: True, id="yes"), pytest.param(in_turn, id="some")],
+)  # fmt: skip
 @pytest.mark.parametrize(
     "program",
     [SSSP, *(pytest.param(p, marks=pytest.mark.slow) for p in (SSWP, Hops, HopsThrice))],
@@ -232,7 +233,7 @@ def test_by_degree():
     check(BFS, SIMULATED["rmat"], SETS[0], partition="high:alpha=0.5")
 
 
-@pytest.mark.parametrize("program", [BFS, SSSP], ids=lambda p: p.__name__)
+@pytest.mark.parametrize("program", slow_but([BFS, SSSP], SSSP), ids=lambda p: p.__name__)
 def test_a_cpu_part_that_fails_lets_the_others_go(program, monkeypatch):
     fail_at(monkeypatch, 0, 1)
     with pytest.raises(ev.DeviceError, match="partition 0 on cpu:1 failed"):

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import evener as ev
-from comparing import assert_same_jobs
-from device_sets import ALGORITHMS, DIRECTION, PROGRAMS, small
+from comparing import assert_same_jobs, case
+from device_sets import ALGORITHMS, DIRECTION, FEW_PROGRAMS, PROGRAMS, small
+from evener.algorithms.bfs import BFS
 from evener.device import num_cores
 from evener.device.compile import compiling
 from evener.device.team import most_threads
@@ -28,8 +29,9 @@ from graphs import DEGENERATE, weighted_by_arc
 from programs.cases import needs_source
 from programs.examples import module
 from programs.merged import Counted
-from programs.searches import Nearest, Paths, Search
+from programs.searches import Paths, Search
 from programs.stages import Frontiers, Gathered, Labels
+from tables import slow_but
 
 K = [1, 2, 3, 8]
 
@@ -52,22 +54,15 @@ def given_for(program, graph):
     return {"source": graph.labels[0]} if needs_source(program) else {}
 
 
-CASES = [
-    (program, list(DEGENERATE)[(3 * i + j) % len(DEGENERATE)], K[(i + j) % 4], DIRECTION[program])
-    for i, program in enumerate(PROGRAMS)
-    for j in range(len(DEGENERATE))
-]
-
-
-@pytest.mark.parametrize(
-    ("program", "name", "k", "direction"), CASES,
-    ids=[f"{p.__name__}-{name}-{k}-{d}" for p, name, k, d in CASES],
-)  # fmt: skip
-def test_parts_give_what_the_reference_gives(program, name, k, direction):
-    graph = weighted_by_arc(DEGENERATE[name]())
-    if needs_source(program) and graph.num_vertices == 0:
-        return
-    check(program, graph, k, direction=direction, **given_for(program, graph))
+@pytest.mark.parametrize("program", slow_but(PROGRAMS, *FEW_PROGRAMS), ids=lambda p: p.__name__)
+def test_parts_give_what_the_reference_gives(program):
+    for i, name in enumerate(DEGENERATE):
+        if name == "empty" and needs_source(program):
+            continue
+        graph, k = weighted_by_arc(DEGENERATE[name]()), K[(PROGRAMS.index(program) + i) % 4]
+        with case(name, k):
+            given = given_for(program, graph)
+            check(program, graph, k, direction=DIRECTION.get(program, "auto"), **given)
 
 
 def test_counts_of_worse_leaders_do_not_count():
@@ -78,6 +73,7 @@ def test_counts_of_worse_leaders_do_not_count():
         assert (many.fields["offer"][6], many.fields["times"][6], many.fields["by"][6]) == (0, 2, 0)
 
 
+@pytest.mark.slow
 def test_frontiers_travel_to_their_owners():
     star = ev.Graph.from_edges([0] * 6, range(1, 7))
     for k in K:
@@ -89,15 +85,18 @@ def test_frontiers_travel_to_their_owners():
 TWO, THREE = "cpu:1+cpu:1", "cpu:2+cpu:1+cpu:1"
 
 
+# The others have stages and merges of these, or of those in `COVERING`.
+FEW = ["bfs", "sssp parents", "sswp", "pagerank", "components", "betweenness"]
+
+
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize("name", slow_but(ALGORITHMS, *FEW))
 def test_algorithms(name):
     at = list(ALGORITHMS).index(name)
     graph, algorithm = small(directed=at % 2 == 1), ALGORITHMS[name]
     expected = algorithm(graph, device="cpu:1")
-    found = algorithm(
-        graph, device=[TWO, THREE][at // 2 % 2], partition=["random", "static"][at % 2]
-    )
+    device = THREE if name in ("bfs", "sswp", "components") else TWO
+    found = algorithm(graph, device=device, partition=["random", "static"][at % 2])
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
 
@@ -156,13 +155,13 @@ def test_all_edges_cross(k):
     src = np.repeat(np.arange(n), 2)
     graph = weighted_by_arc(ev.Graph.from_edges(src, (src + np.tile([1, k + 1], n)) % n))
     at = lambda graph, shares: np.arange(graph.num_vertices) % len(shares)  # noqa: E731
-    for program in (Search, Nearest, Paths, Labels):
+    for program in (Search, Paths, Labels):
         check(program, graph, k, at, **given_for(program, graph))
 
 
 def test_uneven_and_empty_parts():
     graph = weighted_by_arc(small())
-    for program in (Search, Nearest, Paths, Labels, Gathered):
+    for program in (Search, Paths, Labels, Gathered):
         _, many = check(program, graph, 5, uneven(5), **given_for(program, graph))
         assert many.stats["owned"][1:4] == [0, 0, 0]
 
@@ -328,13 +327,10 @@ def test_trace_of_a_set_as_a_timeline(devices, tmp_path):
 def test_a_part_that_fails_ends_the_run(part, monkeypatch):
     graph = small()
     fail_at(monkeypatch, part, 2)
-    began = time.perf_counter()
     with pytest.raises(DeviceError, match=rf"partition {part} on cpu:\d failed"):
-        ev.run(Search, graph, source=1, device=THREE)
+        ev.run(BFS, graph, source=1, device=THREE)
     monkeypatch.undo()
-    again = ev.run(Search, graph, source=1, device=THREE)
-    assert again.stats["supersteps"] > 2
-    assert time.perf_counter() - began < 60  # most of it compiling
+    assert ev.run(BFS, graph, source=1, device=THREE).stats["supersteps"] > 2
 
 
 def test_ctrl_c_stops_all_parts():
@@ -349,23 +345,25 @@ def test_ctrl_c_stops_all_parts():
 
 def test_many_runs_end():
     graph = weighted_by_arc(small())
-    expected = run_parts(Nearest, graph, 1, source=1)
+    expected = run_parts(Search, graph, 1, source=1)
     for i in range(40):
-        assert_same_jobs(expected, run_parts(Nearest, graph, 2 + i % 4, source=1))
+        assert_same_jobs(expected, run_parts(Search, graph, 2 + i % 4, source=1))
 
 
 def test_compiling_is_no_part_of_running(monkeypatch):
     """The first run of a set also compiles what brings fields home."""
+    seconds = [0.0]  # a clock that stands still but where it is set
 
     def put_back(*args):
         with compiling(), compiling():
-            time.sleep(0.2)
+            seconds[0] += 5
         return given(*args)
 
     given = native_parts.put_back
     graph = ev.generate.path(9)
     ev.bfs(graph, 0, device="cpu+cpu")
     monkeypatch.setattr(native_parts, "put_back", put_back)
+    monkeypatch.setattr(time, "perf_counter", lambda: seconds[0])
     stats = ev.bfs(graph, 0, device="cpu+cpu").stats
-    assert stats["compile_seconds"] > 0.2
-    assert stats["run_seconds"] < stats["compile_seconds"]
+    assert stats["compile_seconds"] == seconds[0] > 0
+    assert stats["run_seconds"] == 0

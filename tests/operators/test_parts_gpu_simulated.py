@@ -3,18 +3,22 @@
 What this leaves to a GPU (tests/gpu): parts of several blocks, and kernels that run side by side.
 """
 
-import numpy as np
 import pytest
 
-import evener as ev
+from comparing import assert_job, case
+from evener.algorithms.betweenness import Betweenness
+from evener.algorithms.bfs import BFS
+from evener.algorithms.connected_components import Components
+from evener.algorithms.pagerank import PageRank
 from evener.engine.job import set_up
 from evener.engine.reference.loop import interpret
+from evener.engine.request import DIRECTIONS
 from evener.errors import DeviceError
 from graphs import SIMULATED
 from parts_gpu_simulator import simulate_parts
-from programs.cases import CASES, parameters_for, suits
-from programs.examples import programs_to_simulate
-from programs.loops import Echoes, EdgesThroughout, Nested, OverEdges
+from programs.cases import CASES, COVERING, parameters_for, suits
+from programs.examples import programs
+from programs.loops import Echoes, EdgesThroughout, LoopsInLoops, Nested, OverEdges
 from programs.merged import Extremes, Reset, Totals, assert_extremes
 from programs.ordered import SETTLED, Bounded, NearestFrom, TwiceNearest
 from programs.searches import Nearest, Paths, Plain, Search
@@ -28,14 +32,19 @@ from programs.stages import (
     Scattered,
     Slices,
 )
+from tables import slow_but
 
 OWN = [Gathered, Labels, Nearest, Paths, Plain, Scattered, Search, Slices, Reset, Totals]
 LOOPS = [
-    OnEdges, Everything, OverEdges, EdgesThroughout, Bounded, Nested, Echoes, Around, Outwards,
+    OnEdges, Everything, OverEdges, EdgesThroughout, Bounded, Nested, LoopsInLoops, Echoes, Around,
+    Outwards,
 ]  # fmt: skip
-LONG = [Everything, OverEdges]
 PROGRAMS = [p for p in [*CASES, *OWN] if not p.__name__.endswith("32")]  # the same text
-DIRECTIONS = ("auto", "push", "pull")
+EXAMPLES = list(programs())
+FEW = [BFS, Components, Betweenness, PageRank, Scattered, Reset, Totals]
+FEW = [program for program in PROGRAMS if program in {*FEW, *COVERING["gpu_parts"]}]
+FEW_LOOPS = [program for program in LOOPS if program in COVERING["gpu_parts"]] + [Bounded, Around]
+FEW_EXAMPLES = [program for program in EXAMPLES if program in COVERING["gpu_parts"]]
 PARTITIONS = ("random", "static", "random:shares=9/0/1")
 
 
@@ -48,19 +57,11 @@ def check(program, graph, k, partition="random", direction="auto", more=None, **
     have = simulate_parts(
         program, graph, k, partition, direction=direction, **options, **parameters
     )
-    for name, array in want.fields.items():
-        declared = program.declaration.fields[name]
-        if declared.merge == "any" or (declared.dtype is ev.VERTEX and declared.merge is None):
-            continue  # any of several is right
-        if name == "rounds":
-            continue  # how many it takes depends on who comes first
-        np.testing.assert_allclose(
-            have.fields[name], array, rtol=1e-5, atol=1e-9, err_msg=f"{name} {k} {direction}"
-        )
+    assert_job(have, want)
     return have
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
+@pytest.mark.parametrize("program", slow_but(PROGRAMS, *FEW), ids=lambda p: p.__name__)
 def test_programs(program):
     """Each program on one of all combinations; the long matrix has them all."""
     turn = PROGRAMS.index(program)
@@ -72,29 +73,37 @@ def test_programs(program):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("direction", DIRECTIONS)
-@pytest.mark.parametrize("graph", SIMULATED)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
-def test_all(program, graph, direction):
-    if suits(program, SIMULATED[graph]):
-        for k in (1, 2, 3):
-            check(program, SIMULATED[graph], k, direction=direction)
+def test_all(program, direction):
+    """The whole product, of which few parts are on many graphs."""
+    for name, graph in SIMULATED.items():
+        if suits(program, graph):
+            for k in (1, 2, 3) if name in ("rmat", "directed", "loop") else (2,):
+                with case(name, k):
+                    check(program, graph, k, direction=direction)
 
 
-@pytest.mark.parametrize("program", programs_to_simulate(), ids=lambda p: p.__name__)
+@pytest.mark.parametrize("program", slow_but(EXAMPLES, *FEW_EXAMPLES), ids=lambda p: p.__name__)
 def test_example_programs(program):
     check(program, SIMULATED["rmat"], 2)
 
 
-@pytest.mark.parametrize(
-    "program",
-    [pytest.param(p, marks=pytest.mark.slow) if p in LONG else p for p in LOOPS],
-    ids=lambda p: p.__name__,
-)
+@pytest.mark.parametrize("program", slow_but(LOOPS, *FEW_LOOPS), ids=lambda p: p.__name__)
 def test_loops(program):
     """Orders that tell supersteps apart, loops in replays, edges, both directions."""
+    turn = LOOPS.index(program)
+    for name in (("rmat", "one vertex"), ("directed", "loop"))[turn % 2]:
+        with case(name):
+            check(program, SIMULATED[name], 2 + turn // 2 % 2, PARTITIONS[turn // 2 % 2])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("program", LOOPS, ids=lambda p: p.__name__)
+def test_loops_on_more_graphs(program):
     for i, name in enumerate(("rmat", "directed", "one vertex")):
         k = (2, 3)[(LOOPS.index(program) + i) % 2]
-        check(program, SIMULATED[name], k, PARTITIONS[0 if k == 2 else 2])
+        with case(name, k):
+            check(program, SIMULATED[name], k, PARTITIONS[0 if k == 2 else 2])
 
 
 @pytest.mark.parametrize("options", [{"limit": 2}, {"limit": 0}, {"horizon": 9.0}], ids=str)

@@ -19,31 +19,23 @@ from evener.algorithms.parents import LevelParents, Parents
 from evener.algorithms.sssp import SSSP, CutoffSSSP, TargetSSSP
 from evener.algorithms.sswp import SSWP
 from evener.programs.reals import with_reals
-from programs.examples import programs
+from programs.examples import module, programs
 from programs.loops import EdgesThroughout, LoopsInLoops, Nested, OverEdges
+from programs.merged import Reset
 from programs.ordered import Bounded
-from programs.stages import Around, Everything, Spread
+from programs.searches import Paths
+from programs.stages import Around, Everything, Gathered, OnEdges, Spread
 
 WHOLE = ev.generate.rmat(5, 4, weights=(1, 9), seed=1)  # undirected, integer weights
-
-
 WIDE = ev.Graph(WHOLE._indptr, WHOLE._indices, WHOLE._weights << 26, directed=False)
-
-
 REAL = ev.Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0], [1.5, 2.0, 3.0, 1.0])
-
-
 ONES = np.ones(WHOLE.num_vertices)
-
-
 IN_32_BITS = {
     with_reals(DanglingPageRank, "float32"): (REAL, {}),
     with_reals(PageRank, "float32"): (WHOLE, {}),
     with_reals(PersonalPageRank, "float32"): (REAL, {}),
     with_reals(WeightedPageRank, "float32"): (REAL, {}),
 }
-
-
 CASES = {
     BFS: (WHOLE, {"source": 0}),
     BoundedBFS: (WHOLE, {"source": 0}),
@@ -66,20 +58,37 @@ CASES = {
     Neural: (WHOLE, {"initial": ONES}),
     **IN_32_BITS,
 }
-
-
 # Between them these have every operator that a schedule changes.
 FEW = [BFS, SSSP, PageRank, Betweenness, Components]
-
-
 QUICK = [BFS, SSSP, PageRank, Components]  # betweenness takes as long to compile as all of them
-
-
 # And these every stage and loop that no algorithm has.
 STAGES = [OverEdges, Bounded, Spread]
-
-
 MORE_STAGES = [Everything, EdgesThroughout, Nested, LoopsInLoops, Around, *programs()]
+
+_FEW_STOPS = module("few_stops").FewStops
+_HOPS = module("vertex_centric").Hops
+_K_CORE = module("k_core").KCore
+
+# Programs whose kernels `make test` compiles or simulates for a target: between them they name every
+# operator that the kernel of any program names, which `engine/test_kernel_texts.py` checks.
+COVERING = {
+    "cpu_parts_of_one_thread": [
+        TargetSSSP, _K_CORE, Circuit, OnEdges, Gathered, EdgesThroughout, Paths, SSSP, Around,
+        _FEW_STOPS, _HOPS, Reset, module("gather_apply_scatter").Labels,
+    ],
+    "gpu": [
+        DanglingPageRank, OnEdges, Bounded, LoopsInLoops, _K_CORE, EdgesThroughout, SSSP,
+        _FEW_STOPS, _HOPS,
+    ],
+    "gpu_parts": [
+        _K_CORE, TargetSSSP, Circuit, OnEdges, LoopsInLoops, Paths, EdgesThroughout, SSSP,
+        _FEW_STOPS, _HOPS,
+    ],
+    "gpu_beside_cpu": [
+        _K_CORE, TargetSSSP, Circuit, module("widest_path").Widest, OnEdges, Paths, LoopsInLoops,
+        EdgesThroughout, _FEW_STOPS, _HOPS,
+    ],
+}  # fmt: skip
 
 
 def parameters_for(program, graph):

@@ -3,8 +3,6 @@
 import importlib
 import sys
 
-import pytest
-
 from evener.programs import Program
 from places import EXAMPLES
 
@@ -15,20 +13,15 @@ NAMES = [
 
 
 def module(name):
+    """An example as a module."""
     if str(EXAMPLES) not in sys.path:
         sys.path.append(str(EXAMPLES))
     return importlib.import_module(name)
 
 
 def programs():
+    """The programs of all examples."""
     for name in NAMES:
         for found in vars(module(name)).values():
             if isinstance(found, type) and issubclass(found, Program) and found is not Program:
                 yield found
-
-
-def programs_to_simulate():
-    """Those of the examples; the ones with many iterations only in the long matrix."""
-    return [
-        pytest.param(p, marks=pytest.mark.slow) if p.__name__ == "Rank" else p for p in programs()
-    ]
