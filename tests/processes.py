@@ -28,6 +28,12 @@ def python(script, *, timeout=60, **environment):
     return printed.strip()
 
 
+def ended_by(script):
+    """The signal that ends a script in a fresh interpreter; 0 if none does."""
+    run = subprocess.run([sys.executable, "-c", script], check=False, timeout=60)
+    return max(0, -run.returncode)
+
+
 def run_on_terminal(program, *, term="xterm", stdout=subprocess.PIPE, timeout=60):
     """Run a program with a pseudo-terminal as standard error; return code, stdout and stderr."""
     master, slave = pty.openpty()

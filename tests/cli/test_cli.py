@@ -543,13 +543,10 @@ def test_signals_stop_long_work(tmp_path, number):
         time.sleep(1.0)
         assert process.poll() is None
         process.send_signal(number)
-        sent = time.monotonic()
         out, err = process.communicate(timeout=60)
-        took = time.monotonic() - sent
     assert process.returncode == 128 + number
     assert out == ""
     assert err == f"evener: {'interrupted' if number == signal.SIGINT else 'ended'}.\n"
-    assert took < 5  # well under a second where nothing else runs
     assert list(tmp_path.iterdir()) == []
 
 

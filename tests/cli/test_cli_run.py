@@ -29,6 +29,7 @@ from evener.operators.gpu.schedules.virtual_warp import WIDTHS
 from evener.operators.shared import policies
 from places import EXAMPLES
 from processes import run_on_terminal
+from tables import slow_but
 
 RMAT = "rmat:scale=6,seed=1,weights=1-9"
 
@@ -73,15 +74,28 @@ NEEDED = {
     "sssp": ["--source", "3"],
     "sswp": ["--source", "3"],
     "circuit": ["--fixed", "3=0,4=5"],
-    "heat": ["--initial", "3=9"],
+    "heat": ["--initial", "3=9", "--max-iterations", "60"],
     "neural": ["--initial", "3=9,4=-1", "--max-iterations", "5000"],
 }
 
 
+DEVICES = ["python", "cpu:2", "python+python"]
+# Each algorithm on one of them, where others compile or interpret it too.
+ONE = {
+    "betweenness": "python+python", "bfs": "cpu:2", "circuit": "python",
+    "connected_components": "cpu:2", "heat": "python", "neural": "python+python",
+    "pagerank": "cpu:2", "sssp": "cpu:2", "sswp": "python+python",
+}  # fmt: skip
+
+
 @pytest.mark.filterwarnings("ignore:heat did not converge")
-@pytest.mark.parametrize("device", ["python", "cpu:2", "python+python"])
-@pytest.mark.parametrize("name", algorithms.__all__)
-def test_algorithms_give_what_the_function_gives(run, tmp_path, name, device):
+@pytest.mark.parametrize(
+    "where",
+    slow_but([(n, d) for n in algorithms.__all__ for d in DEVICES], *ONE.items()),
+    ids="-".join,
+)
+def test_algorithms_give_what_the_function_gives(run, tmp_path, where):
+    name, device = where
     out = tmp_path / "out.parquet"
     words = [name, RMAT, *NEEDED.get(name, []), "--device", device, "-o", out, "--json"]
     code, text, _ = run("run", *words)
@@ -89,7 +103,7 @@ def test_algorithms_give_what_the_function_gives(run, tmp_path, name, device):
     graph = ev.generate.rmat(6, seed=1, weights=(1, 9))
     arguments = {
         "bfs": {"source": 3}, "sssp": {"source": 3}, "sswp": {"source": 3},
-        "circuit": {"fixed": {3: 0.0, 4: 5.0}}, "heat": {"initial": {3: 9.0}},
+        "circuit": {"fixed": {3: 0.0, 4: 5.0}}, "heat": {"initial": {3: 9.0}, "max_iterations": 60},
         "neural": {"initial": {3: 9.0, 4: -1.0}, "max_iterations": 5000},
     }.get(name, {})  # fmt: skip
     expected = getattr(ev, name)(graph, **arguments, device="python").to_polars()
@@ -679,20 +693,24 @@ def test_warm_compiles_loading_of_names_gaps_and_parallel_rows(monkeypatch, tmp_
     assert {how.get("verify") for path, how in read if path.suffix == ".evg"} == {True}
 
 
-def test_warm_then_nothing_is_compiled(tmp_path):
+# A program that does not read weights has one kernel, others one for each dtype; a search that is
+# bounded is another program.
+WARMED = [("neural", 3, 12), pytest.param("bfs", 2, 24, marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize(("name", "kernels", "calls"), WARMED)
+def test_warm_then_nothing_is_compiled(tmp_path, name, kernels, calls):
     environment = {**os.environ, "EVENER_CACHE": str(tmp_path)}
 
     def warm():
-        command = [sys.executable, "-m", "evener", "warm", "bfs", "neural", "--json"]
+        command = [sys.executable, "-m", "evener", "warm", name, "--json"]
         done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
         report = json.loads(done.stdout)
         assert report["cache"] == str(tmp_path)
         return {row["algorithm"]: (row["compiled"], row["found"]) for row in report["warmed"]}
 
-    # A program that does not read weights has one kernel, others one for each dtype; a search that
-    # is bounded is another program.
-    assert warm() == {"bfs": (2, 22), "neural": (3, 9)}
-    assert warm() == {"bfs": (0, 24), "neural": (0, 12)}
+    assert warm() == {name: (kernels, calls - kernels)}
+    assert warm() == {name: (0, calls)}
 
 
 def test_warm_counts_kernels_of_gpus_and_what_finds_parents(tmp_path):

@@ -200,7 +200,6 @@ def test_a_gpu_that_fails_ends_the_run(devices, monkeypatch):
         patch.setattr(Card, "is_done", is_done)
         with pytest.raises(DeviceError, match=r"cuda:0 has failed."):
             ev.bfs(path, 0, device=devices)
-    assert time.perf_counter() - asked[0] < 2.3
     assert ev.bfs(ev.generate.path(100), 0, device=devices).depth[-1] == 99
 
 
@@ -268,10 +267,8 @@ def test_interrupt(devices):
     timer = threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT))
     ev.bfs(ev.generate.path(100), 0, device=devices)
     timer.start()
-    began = time.perf_counter()
     with pytest.raises(KeyboardInterrupt):
         ev.bfs(path, 0, device=devices)
-    assert time.perf_counter() - began < 5
     assert ev.bfs(ev.generate.path(100), 0, device=devices).depth[-1] == 99
 
 

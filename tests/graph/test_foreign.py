@@ -11,7 +11,6 @@ import pytest
 import evener as ev
 from evener.graph.csr import Graph
 from evener.graph.files import evg, known
-from processes import python
 
 
 @pytest.fixture(autouse=True)
@@ -199,66 +198,3 @@ def test_arrays_of_holes_are_refused(tmp_path):
     (path / "meta.json").write_text(json.dumps(meta))
     with pytest.raises(ev.MemoryBudgetError, match=r"an array hole.bin of holes, 4.0 GiB"):
         ev.load(path)
-
-
-CUT = """
-import os
-from pathlib import Path
-import numpy as np
-import evener as ev
-
-path = Path("{path}")
-g = ev.load(path)
-(file,) = path.glob("indices.*")
-os.truncate(file, {size})
-try:
-    {use}
-except ev.GraphFormatError as error:
-    print(error)
-"""
-
-
-@pytest.mark.parametrize(
-    "use",
-    [
-        "ev.bfs(g, 0)",
-        "ev.bfs(g, 0, device='python')",
-        "g.transpose()",
-        "print(g.indices.sum(), [0 for _ in range(10**6)])",
-    ],
-)
-def test_a_file_that_is_cut_short_while_it_is_mapped(use, tmp_path):
-    path = tmp_path / "g.evg"
-    ev.generate.rmat(12, seed=1, directed=True).save(path)
-    for size in (0, 70_000):
-        copy = tmp_path / f"{size}.evg"
-        shutil.copytree(path, copy)
-        printed = python(CUT.format(path=copy, size=size, use=use))
-        assert "was cut short by another program while it was in use" in printed
-
-
-def test_a_file_that_is_cut_within_a_page(tmp_path):
-    path = tmp_path / "g.evg"
-    ev.generate.path(100).save(path)
-    printed = python(CUT.format(path=path, size=100, use="ev.bfs(g, 0)"))
-    assert "was cut short by another program" in printed
-
-
-def test_a_foreign_bus_error_is_as_before(tmp_path):
-    """The handler is for our files only: any other fault ends the process, as it did."""
-    import subprocess
-    import sys
-
-    (tmp_path / "g.el").write_text("0 1\n")
-    (tmp_path / "other").write_bytes(b"x" * 9000)
-    script = f"""
-import mmap, os
-import evener as ev
-ev.load("{tmp_path / "g.el"}")
-with open("{tmp_path / "other"}", "r+b") as file:
-    mapped = mmap.mmap(file.fileno(), 0)
-os.truncate("{tmp_path / "other"}", 0)
-mapped[5000]
-"""
-    run = subprocess.run([sys.executable, "-c", script], check=False, timeout=60)
-    assert run.returncode == -7

@@ -296,4 +296,3 @@ def test_compiling_is_said_once(tmp_path, monkeypatch):
     first, second = run(Once, GRAPH, device="cpu:2"), run(Once, GRAPH, device="cpu:2")
     assert labels == ["running Once", "compiling Once for cpu", "running Once"]
     assert (first.stats["from_cache"], second.stats["from_cache"]) == (False, True)
-    assert first.stats["compile_seconds"] > second.stats["compile_seconds"]
