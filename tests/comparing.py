@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import evener as ev
+from evener.engine.job import set_up
+from evener.engine.reference.loop import interpret
 from evener.programs.fields import HIDDEN
 
 ANY_VALUE = ("parent", "some", "rounds", "replayed")  # may differ, and are checked apart
@@ -19,6 +21,13 @@ def case(*names):
     except BaseException as error:
         error.add_note("case: " + ", ".join(getattr(one, "__name__", str(one)) for one in names))
         raise
+
+
+def interpreted(program, graph, direction="auto", **parameters):
+    """The job of a program after the interpreter ran it."""
+    job = set_up(program, graph, parameters)
+    interpret(job, direction)
+    return job
 
 
 def compare(program, have, want, rtol=1e-9, atol=1e-12):

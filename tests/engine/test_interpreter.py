@@ -9,22 +9,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evener as ev
+from comparing import interpreted
 from evener.device import atomic
-from evener.engine.job import set_up
-from evener.engine.reference.loop import interpret
 from evener.errors import ProgramError
 from evener.graph.csr import Graph
-from evener.programs import Field, Param, Program, Scalar, Vertex, functor
+from evener.programs import Field, Param, Program, Vertex, functor
 from evener.programs.stages import (
     advance,
     backwards,
     compute,
     filter,
     gather,
-    reduce,
     repeat,
 )
-from graphs import DEGENERATE, graphs
+from graphs import DEGENERATE, arcs, graphs
 from programs.searches import FAR, Nearest, Paths, Plain, Search
 from programs.stages import Frontiers, Gathered, Labels, OnEdges, Scattered, Slices
 
@@ -32,23 +30,11 @@ SOME = settings(max_examples=40)
 DIAMOND = Graph.from_edges([0, 0, 1, 2, 3], [1, 2, 3, 3, 4], [1, 4, 9, 1, 2], num_vertices=6)
 
 
-def ran(program, graph, direction="auto", **parameters):
-    """The job after an interpreted run."""
-    job = set_up(program, graph, parameters)
-    interpret(job, direction)
-    return job
-
-
 def fields(program, graph, direction="auto", **parameters):
     return {
-        name: a.tolist() for name, a in ran(program, graph, direction, **parameters).fields.items()
+        name: a.tolist()
+        for name, a in interpreted(program, graph, direction, **parameters).fields.items()
     }
-
-
-def arcs(graph):
-    src = np.repeat(np.arange(graph.num_vertices), graph.degrees).tolist()
-    weights = [1] * len(src) if graph.weights is None else graph.weights.tolist()
-    return list(zip(src, graph.indices.tolist(), weights, strict=True))
 
 
 def levels(graph, source):
@@ -78,9 +64,6 @@ def graph(request):
     return DEGENERATE[request.param]()
 
 
-# ---- programs that test_partitioned runs too ------------------------------------------------
-
-
 # ---- stages ---------------------------------------------------------------------------------
 
 
@@ -100,9 +83,9 @@ def test_search(graph, direction):
 
 def test_pull_stops_when_where_turns_false():
     star = Graph.from_edges([0, 0, 1, 2], [1, 2, 3, 3])
-    assert ran(Search, star, "push", source=0).stats["edges"] == 3
-    assert ran(Search, star, "pull", source=0).stats["edges"] == 3
-    row = ran(Search, star, "pull", source=0).trace[1]
+    assert interpreted(Search, star, "push", source=0).stats["edges"] == 3
+    assert interpreted(Search, star, "pull", source=0).stats["edges"] == 3
+    row = interpreted(Search, star, "pull", source=0).trace[1]
     assert (row["superstep"], row["frontier"], row["edges"], row["direction"]) == (1, 2, 1, "pull")
 
 
@@ -178,7 +161,7 @@ def test_edges_takes_slices_of_neighbour_lists():
         others = [v for v in range(5) if v != u]
         for v in (others[1:3] if u % 2 == 0 else []) + others[2:]:
             expected[v] += 1
-    job = ran(Slices, complete)
+    job = interpreted(Slices, complete)
     assert job.fields["visits"].tolist() == expected
     assert job.stats == {"supersteps": 0, "edges": sum(expected)}
 
@@ -251,7 +234,7 @@ class Counted(Program):
 )
 def test_repeat_ends(given, times):
     path = ev.generate.path(3)
-    job = ran(Counted, path, **given)
+    job = interpreted(Counted, path, **given)
     assert job.fields["times"].tolist() == [times] * 3
     assert job.fields["last"].tolist() == [times - 1] * 3
     assert job.stats["supersteps"] == len(job.trace) == times
@@ -274,10 +257,10 @@ def test_repeat_over_all_needs_no_frontier():
             repeat(filter(below, over="all"), compute(Counted.tick)),
         )
 
-    job = ran(Twice, ev.generate.path(3))
+    job = interpreted(Twice, ev.generate.path(3))
     assert job.fields["times"].tolist() == [9] * 3
     assert job.stats["supersteps"] == 1 + 3 + 0 + 7
-    assert ran(Twice, Graph.from_edges([], [])).stats["supersteps"] == 0
+    assert interpreted(Twice, Graph.from_edges([], [])).stats["supersteps"] == 0
 
 
 def test_nested_repeats(graph):
@@ -296,7 +279,7 @@ def test_nested_repeats(graph):
 def test_record_and_backwards(make):
     import networkx
 
-    job = ran(Paths, make, source=0)
+    job = interpreted(Paths, make, source=0)
     depth = levels(make, 0)
     assert job.fields["depth"].tolist() == depth
     assert job.fields["replayed"].tolist() == [-1 if d == FAR else d for d in depth]
@@ -327,7 +310,7 @@ def test_nearest_against_dijkstra(graph, delta, pull):
         return
     weights = np.abs(graph.weights.astype(np.int64)) % 50
     graph = Graph(graph.indptr, graph.indices, weights, directed=True)
-    job = ran(Nearest, graph, "pull" if pull else "push", source=0, delta=delta)
+    job = interpreted(Nearest, graph, "pull" if pull else "push", source=0, delta=delta)
     found = [math.inf if d == 2**63 - 1 else d for d in job.fields["distance"].tolist()]
     assert found == dijkstra(graph, 0)
 
@@ -335,7 +318,7 @@ def test_nearest_against_dijkstra(graph, delta, pull):
 def test_nearest_settles_buckets_in_order():
     # 3 is found at distance 10, then at 5: its bucket moves, and it is relaxed only once.
     graph = Graph.from_edges([0, 0, 1, 3], [3, 1, 3, 4], [10, 2, 3, 1])
-    job = ran(Nearest, graph, source=0, delta=1.0)
+    job = interpreted(Nearest, graph, source=0, delta=1.0)
     assert job.fields["distance"].tolist()[1:] == [2, 2**63 - 1, 5, 6]
     assert [row["frontier"] for row in job.trace] == [1, 1, 1, 1]
     assert job.stats["edges"] == 4
@@ -343,200 +326,14 @@ def test_nearest_settles_buckets_in_order():
 
 def test_nearest_needs_a_width():
     with pytest.raises(ProgramError, match="delta is 0.0; it must be above 0"):
-        ran(Nearest, DIAMOND, source=0, delta=0)
+        interpreted(Nearest, DIAMOND, source=0, delta=0)
 
 
 @SOME
 @given(graphs(12, 40))
 def test_push_and_pull_agree(graph):
     for program in (Scattered, Labels):
-        pushed, pulled = ran(program, graph, "push"), ran(program, graph, "pull")
+        pushed, pulled = interpreted(program, graph, "push"), interpreted(program, graph, "pull")
         for name, array in pushed.fields.items():
             if name not in ("some", "rounds"):
                 np.testing.assert_array_equal(array, pulled.fields[name])
-
-
-# ---- scalars, values offered ----------------------------------------------------------------
-
-
-def test_scalars():
-    class Scalars(Program):
-        low = Scalar(np.int32, "min")
-        high = Scalar(np.float64, "max")
-        flag = Scalar(np.bool_, "any")
-        never = Scalar(np.int64, "sum")
-        earlier = Field(np.float64)
-        after = Field(np.float64)
-
-        @functor
-        def value(v, s):
-            return s.id[v] + 3
-
-        @functor
-        def is_two(v, s):
-            return s.id[v] == 2
-
-        @functor
-        def note_earlier(v, s):
-            s.earlier[v] = s.low + s.never
-
-        @functor
-        def note_after(v, s):
-            s.after[v] = s.low + s.high
-
-        loop = (
-            compute(note_earlier),
-            reduce(value, "min", into=low),
-            reduce(value, "max", into=high),
-            reduce(is_two, "any", into=flag),
-            compute(note_after),
-        )
-
-    job = ran(Scalars, ev.generate.path(4))
-    assert job.fields["earlier"].tolist() == [2**31 - 1] * 4
-    assert job.fields["after"].tolist() == [9] * 4
-    assert job.scalars == {"low": 3, "high": 6, "flag": True, "never": 0}
-    assert job.scalars["low"].dtype == np.int32
-    assert ran(Scalars, Graph.from_edges([], [])).scalars["high"] == -math.inf
-
-
-def test_numbers_have_the_width_of_compiled_code():
-    class Wide(Program):
-        small = Field(np.int32, fill=3)
-        table = Field(np.int32, fill=1, merge="max", replicated=True)
-        flag = Field(np.bool_, fill=True)
-        factor = Param(np.int32, 70_000)
-        shifted = Field(np.int64)
-        wrapped = Field(np.int64)
-        cubed = Field(np.int64)
-        counted = Field(np.int64)
-        cut = Field(np.int32)
-
-        @functor
-        def compute_(v, s):
-            s.shifted[v] = (s.small[v] << 32) + (s.table[v] << 33)
-            s.wrapped[v] = (s.id[v] + 1) * 9223372036854775807
-            s.cubed[v] = s.factor * s.factor * s.factor
-            s.counted[v] = s.flag[v] + s.flag[v]
-            s.cut[v] = (1 << 32) + s.degree[v]
-
-        loop = compute(compute_)
-
-    graph = ev.generate.path(3)
-    wanted = {
-        "shifted": [5 << 32] * 3, "wrapped": [2**63 - 1, -2, 2**63 - 3],
-        "cubed": [70_000**3] * 3, "counted": [2] * 3, "cut": [1, 2, 1],
-    }  # fmt: skip
-    for device in ("python", "python+python", "cpu:1"):
-        found = ev.run(Wide, graph, device=device)
-        for name, values in wanted.items():
-            assert getattr(found, name).tolist() == values, (device, name)
-
-
-NARROW = np.array([1 << 30, -7], np.int32)
-
-
-def test_tables_around_a_functor_have_the_width_of_compiled_code():
-    bytes_ = np.array([200, 100], np.uint8)
-
-    class Tables(Program):
-        squared = Field(np.int64)
-        negative = Field(np.int64)
-        total = Scalar(np.int32, "sum")
-
-        @functor
-        def compute_(v, s):
-            s.squared[v] = NARROW[0] * NARROW[0]
-            s.negative[v] = bytes_[1] - bytes_[0] * 2
-
-        @functor
-        def value(v, s):
-            return 1 << 30
-
-        loop = (compute(compute_), reduce(value, "sum", into=total))
-
-    for device in ("python", "python+python", "cpu:1"):
-        found = ev.run(Tables, ev.generate.path(6), device=device)
-        assert found.squared.tolist() == [1 << 60] * 6
-        assert found.negative.tolist() == [-300] * 6
-        assert found.total == -(1 << 31), device  # six times 2**30 wrap round
-
-
-@pytest.mark.parametrize("ends", [([1, 3], [2, 1]), ([], [])], ids=["some edges", "no edges"])
-def test_a_vertex_without_edges_gathers_what_changes_nothing(ends):
-    class Least(Program):
-        value = Field(np.int32, fill=5)
-        least = Field(np.int64)
-        most = Field(np.float64)
-
-        @functor
-        def offer(src, dst, edge, s):
-            return s.value[src]
-
-        @functor
-        def share(src, dst, edge, s):
-            return s.value[src] / 2
-
-        @functor
-        def take(v, total, s):
-            s.least[v] = total
-            return True
-
-        @functor
-        def take_most(v, total, s):
-            s.most[v] = total
-            return True
-
-        loop = (gather(offer, "min", take), gather(share, "max", take_most))
-
-    graph = Graph.from_edges(*ends, num_vertices=4)
-    has_edge = graph.in_degrees > 0
-    for device in ("python", "python+python", "cpu:1"):
-        found = ev.run(Least, graph, device=device)
-        assert found.least.tolist() == np.where(has_edge, 5, 2**63 - 1).tolist(), device
-        assert found.most.tolist() == np.where(has_edge, 2.5, -np.inf).tolist(), device
-
-
-# ---- errors ---------------------------------------------------------------------------------
-
-
-def failing(body):
-    class Failing(Program):
-        value = Field(np.int32)
-        visit = functor(body)
-        loop = advance(visit)
-
-    return Failing
-
-
-def test_errors_in_functors_name_the_line():
-    def visit(src, dst, edge, s):
-        x = s.id[src]
-        return math.log(-1 - x) > 0
-
-    with pytest.raises(ProgramError, match=r"Failing\.visit, line (\d+): ValueError") as caught:
-        ran(failing(visit), DIAMOND)
-    assert isinstance(caught.value.__cause__, ValueError)
-    assert f"line {visit.__code__.co_firstlineno + 2}:" in str(caught.value)
-
-
-def test_none_from_a_functor():
-    def nothing():
-        return None
-
-    def visit(src, dst, edge, s):
-        return nothing()
-
-    with pytest.raises(ProgramError, match=r"Failing\.visit, line \d+: returned None"):
-        ran(failing(visit), DIAMOND)
-
-
-def test_interrupt_passes():
-    def stop():
-        raise KeyboardInterrupt
-
-    def visit(src, dst, edge, s):
-        return stop()
-
-    with pytest.raises(KeyboardInterrupt):
-        ran(failing(visit), DIAMOND)
