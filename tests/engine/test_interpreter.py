@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import evener as ev
@@ -70,7 +70,7 @@ def graph(request):
 @pytest.mark.parametrize("direction", ["push", "pull", "auto"])
 def test_search(graph, direction):
     if graph.num_vertices == 0:
-        return
+        pytest.skip("there is no source")
     found = fields(Search, graph, direction, source=graph.labels[0])
     assert found["depth"] == levels(graph, 0)
     near = {(u, v) for u, v, _ in arcs(graph)}
@@ -306,8 +306,8 @@ def test_backwards_before_any_recorded_superstep():
 @SOME
 @given(graphs(12, 40), st.sampled_from([0.5, 3.0, 1000.0]), st.booleans())
 def test_nearest_against_dijkstra(graph, delta, pull):
-    if graph.weights is None or graph.num_vertices == 0:
-        return
+    assume(graph.weights is not None)
+    assume(graph.num_vertices)
     weights = np.abs(graph.weights.astype(np.int64)) % 50
     graph = Graph(graph.indptr, graph.indices, weights, directed=True)
     job = interpreted(Nearest, graph, "pull" if pull else "push", source=0, delta=delta)

@@ -3,7 +3,7 @@
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import evener as ev
@@ -70,8 +70,7 @@ def test_edges_make_the_graph_again(graph):
 @given(graphs(), st.integers(0, 4), st.randoms())
 @SOME
 def test_ego_is_that_of_networkx(graph, k, random):
-    if graph.num_vertices == 0:
-        return
+    assume(graph.num_vertices)
     centre = random.randrange(graph.num_vertices)
     found = graph.ego(centre, k)
     theirs = nx.ego_graph(graph.to_networkx(), centre, k)
