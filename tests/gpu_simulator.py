@@ -16,13 +16,15 @@ import numpy as np
 from evener.device import atomic, serial, warp
 from evener.device.compile import Compiled
 from evener.device.keys import globals_read
-from evener.engine.codegen.print_gpu import MORE_ROOM, SIGNATURE
+from evener.device.tuples import named
+from evener.engine.codegen.print_resume import MORE_ROOM
 from evener.engine.job import set_up
 from evener.engine.memory.gpu import HostMemory, fill_fields, in_users_order
+from evener.engine.memory.grid import put_first
 from evener.engine.targets import gpu
-from evener.engine.targets.grid import reset_scalars
 from evener.operators.gpu import vertices
 from evener.operators.gpu.record import STATUS
+from evener.operators.shared.record import Record
 
 # Instructions that do nothing here, or are those of one machine that sees all memory at once.
 UNCOVERED = {
@@ -170,29 +172,22 @@ def simulate(
     ``room``: for so many recorded vertices, at first; the kernel may ask for more.
     """
     job = set_up(program, graph, parameters, lazy=True)
-    reset_scalars(job)
+    job.begin()
     plan = gpu._lowered(job, direction, schedule)
     arguments, at = gpu._arguments(HostMemory(), job, plan, room or 64 * graph.num_vertices + 64)
-    pools, members = gpu.first_frontier(job, at)
-    for (first, last), words in zip(gpu._POOLS, arguments[5], strict=True):
-        words[:] = pools[first:last].ravel()
-    arguments[4][0][: len(members)] = members
+    put_first(arguments, gpu.frontier_of(job, at))
     fixed = {name for name, field in job.declaration.fields.items() if field.replicated}
     fields = fill_fields(np, job.fields, at, fixed)
-    arguments = (*arguments[:2], tuple(fields), *arguments[3:])
+    arguments = arguments._replace(fields=named("Fields", fields))
     job.launches = 1
     while run_block(plan.function, arguments) == MORE_ROOM:
         job.launches += 1
-        at_record = SIGNATURE.index("record")
-        record = tuple(
-            np.concatenate([array, np.empty(2 * len(array), array.dtype)])
-            for array in arguments[at_record]
-        )
-        arguments = (*arguments[:at_record], record, *arguments[at_record + 1 :])
-    for name, partial in zip(job.declaration.scalars, arguments[9], strict=True):
+        longer = (np.concatenate([a, np.empty(2 * len(a), a.dtype)]) for a in arguments.kept)
+        arguments = arguments._replace(kept=Record(*longer))
+    for name, partial in arguments.partials._asdict().items():
         job.scalars[name] = partial[0]
-    gpu._tell(job, arguments[-1], arguments[-1], 0.0, schedule)
-    job.fields = in_users_order(dict(zip(job.fields, arguments[2], strict=True)), at, fixed)
+    gpu._tell(job, arguments.trace, arguments.trace, 0.0, schedule)
+    job.fields = in_users_order(fields, at, fixed)
     return job
 
 
@@ -222,7 +217,7 @@ def run_block(given: Any, arguments: tuple[Any, ...]) -> int:
             raise error
     if failures:
         raise failures[0]
-    return int(arguments[-1][STATUS])
+    return int(arguments.trace[STATUS])
 
 
 assert vertices.WARPS_POWER  # the name that the translator replaces

@@ -11,17 +11,15 @@ import numpy as np
 from evener.device import warp
 from evener.engine.deferred import new_array
 from evener.engine.job import set_up
+from evener.engine.memory import parts_gpu as memory
+from evener.engine.memory.gpu import HostMemory
 from evener.engine.memory.hub import new_hub
-from evener.engine.memory.parts_gpu import gather_fields, place_parts
 from evener.engine.partition.divide import divide_by
-from evener.engine.targets import parts_cpu as native_parts
-from evener.engine.targets import parts_gpu as gpu_parts
-from evener.engine.targets import parts_gpu_plan as gpu_parts_plan
-from evener.engine.targets.grid import reset_scalars
+from evener.engine.targets.parts_cpu import Teams
+from evener.engine.targets.parts_gpu import lowered_parts
+from evener.engine.targets.sets import lists_of
 from evener.operators.shared.policies import policy_of
 from gpu_simulator import PATIENCE, THREADS, Block, Meeting, Translator, here
-
-ALLS = gpu_parts.LINKS + 1  # the fields of all parts, among the arguments of a kernel
 
 
 def left_over(length, dtype):
@@ -29,7 +27,7 @@ def left_over(length, dtype):
     return np.full(length * np.dtype(dtype).itemsize, 0xFF, np.uint8).view(dtype)
 
 
-gpu_parts_plan.SimulatedMemory.scratch = staticmethod(left_over)
+HostMemory.scratch = staticmethod(left_over)
 
 
 class PartBlock(Block):
@@ -96,16 +94,15 @@ def simulate_parts(
 ):  # fmt: skip
     """The job after it ran on the simulated parts, its fields as arrays."""
     job = set_up(program, graph, parameters, lazy=True)
-    reset_scalars(job)
+    job.begin()
     chosen = policy_of(policy)
-    plan = gpu_parts.lowered_parts(job, direction, schedule, chosen)
-    parts = divide_by(graph, partition, [1 / k] * k, **native_parts.lists_of(job, direction))
-    arguments = gpu_parts.simulated_arguments(job, plan, parts, THREADS, chosen, list(range(k)))
+    plan = lowered_parts(job, direction, schedule, chosen)
+    parts = divide_by(graph, partition, [1 / k] * k, **lists_of(job, direction))
+    arguments = memory.simulated_arguments(job, plan, parts, THREADS, chosen, list(range(k)))
     Simulation(plan.function, arguments).wait()
-    fields = {name: arguments[0][ALLS][i] for i, name in enumerate(job.declaration.fields)}
-    at = place_parts(np, parts, graph.degrees, list(range(k)))
-    job.fields = gather_fields(np, job, at, fields)
-    for name, partial in zip(job.declaration.scalars, arguments[0][9], strict=True):
+    at = memory.place_parts(np, parts, graph.degrees, list(range(k)))
+    job.fields = memory.gather_fields(np, job, at, arguments[0].between.common.fields._asdict())
+    for name, partial in arguments[0].partials._asdict().items():
         job.scalars[name] = partial[0]
     return job
 
@@ -121,34 +118,31 @@ def simulate_hybrid(
     """
     k, chosen = len(kinds), policy_of(policy)
     job = set_up(program, graph, parameters, lazy=True)
-    reset_scalars(job)
-    plan = gpu_parts.lowered_parts(job, direction, "auto", chosen, hub=True)
-    parts = divide_by(graph, partition, [1 / k] * k, **native_parts.lists_of(job, direction))
+    job.begin()
+    plan = lowered_parts(job, direction, "auto", chosen, hub=True)
+    parts = divide_by(graph, partition, [1 / k] * k, **lists_of(job, direction))
     machine_of = [int(kind == "cuda") for kind in kinds] if "cpu" in kinds else list(range(k))
     hub = new_hub(left_over, job, parts, machine_of, plan.kernel)
     hub.reset()
     local = [p for p, kind in enumerate(kinds) if kind == "cuda"]
     if "cpu" not in kinds:
         given = [
-            gpu_parts.simulated_arguments(job, plan, parts, THREADS, chosen, [p], hub)
-            for p in local
+            memory.simulated_arguments(job, plan, parts, THREADS, chosen, [p], hub) for p in local
         ]
         for card in [Simulation(plan.function, arguments) for arguments in given]:
             card.wait()
         _take(job, parts, {p: arguments for p, (arguments,) in enumerate(given)})
         return job
-    arguments = gpu_parts.simulated_arguments(job, plan, parts, THREADS, chosen, local, hub, room)
+    arguments = memory.simulated_arguments(job, plan, parts, THREADS, chosen, local, hub, room)
     threads = [int(kind == "cpu") for kind in kinds]
-    on_cpu = native_parts._Run(
-        job, parts, threads, chosen, direction, lambda kernel: hub, growth=64
-    )
+    on_cpu = Teams(job, parts, threads, chosen, direction, hub, growth=64)
     assert on_cpu.kernel.plan.carried == plan.plan.carried
     on_gpu = Simulation(plan.function, arguments)
     try:
         on_cpu.go(on_gpu.check, hub.give_up)
     finally:
         on_gpu.wait()
-    on_cpu.collect(1.0)
+    on_cpu.collect()
     _take(job, parts, dict.fromkeys(local, arguments[0]))
     return job
 
@@ -156,9 +150,9 @@ def simulate_hybrid(
 def _take(job, parts, arguments):
     """Fill the fields of a job from those of simulated parts."""
     job.fields = {name: new_array(field) for name, field in job.fields.items()}
-    for i, (name, whole) in enumerate(job.fields.items()):
+    for name, whole in job.fields.items():
         for p, given in arguments.items():
-            part, field = parts.parts[p], given[ALLS][i]
+            part, field = parts.parts[p], getattr(given.between.common.fields, name)
             if not job.declaration.fields[name].replicated:
                 base = int(parts.bases[p])
                 whole[part.ids[: part.owned]] = field[base : base + part.owned]

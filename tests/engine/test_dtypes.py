@@ -7,6 +7,7 @@ import pytest
 
 import evener as ev
 from evener.engine.bucket_width import bucket_width
+from evener.engine.devices import KINDS
 from evener.engine.job import set_up
 from evener.engine.reference.loop import interpret
 from evener.programs import Field, Param, Program, Scalar, Vertex, functor
@@ -197,14 +198,15 @@ def test_a_distance_of_all_that_32_bits_hold():
 
 def test_the_engine_chooses_the_width_of_buckets():
     graph = ev.generate.grid(20, 20, weights=(1, 255), seed=1)
-    widths = [bucket_width(graph, kind) for kind in ("cpu", "cuda")]
+    widths = [bucket_width(graph, KINDS[kind].arcs_a_bucket) for kind in ("cpu", "cuda")]
     assert widths[0] < widths[1]
     for kind, width in zip(("cpu", "cuda"), widths, strict=True):
-        job = set_up(Lengths, graph, {"source": 0, "delta": "auto"}, kind=kind)
+        arcs = KINDS[kind].arcs_a_bucket
+        job = set_up(Lengths, graph, {"source": 0, "delta": "auto"}, arcs_a_bucket=arcs)
         assert job.params["delta"] == width
         job.begin_again()
         assert job.params["delta"] == width
-    assert bucket_width(ev.Graph.from_edges([], []), "cpu") == 1
-    assert bucket_width(path_of(0), "cpu") == 1
+    assert bucket_width(ev.Graph.from_edges([], [])) == 1
+    assert bucket_width(path_of(0)) == 1
     with pytest.raises(ev.ProgramError, match="delta is 'wide'; expected float64"):
         ev.run(Lengths, graph, source=0, delta="wide", device="cpu:1")

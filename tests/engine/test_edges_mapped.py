@@ -381,7 +381,7 @@ def test_what_both_together_cannot_do_is_left_to_the_gpu(kron, asked, monkeypatc
             run_on(target, job, request)
         return
     told = run_on(target, job, request)
-    assert told == ["BFS has something. So it ran on the GPU alone.", "It ran."]
+    assert told == ["BFS has something. Evener ran it on the GPU alone instead.", "It ran."]
     assert given == [(0, "auto", "auto", False, 99)]
     assert job.stats["device"] == "cuda"
     assert "threads" not in job.stats

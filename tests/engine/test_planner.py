@@ -14,6 +14,7 @@ import pytest
 import evener as ev
 from evener.algorithms.bfs import BFS
 from evener.cli import main
+from evener.engine import devices
 from evener.engine.devices import Device
 from evener.engine.memory.estimate import estimate_memory
 from evener.engine.partition.partitioners import PARTITIONERS, partition
@@ -227,8 +228,14 @@ def test_vertices_and_meetings_count(kron):
     assert found.seconds < model.divided("random", 0.5).seconds
 
 
+def set_scales(monkeypatch, scale):
+    """Let examples of all devices be so large."""
+    kinds = {name: kind._replace(example_scale=scale) for name, kind in devices.KINDS.items()}
+    monkeypatch.setattr(devices, "KINDS", kinds)
+
+
 def test_larger_graphs_cost_more(monkeypatch):
-    monkeypatch.setattr(calibrate, "_LARGEST_OF_SETS", {"cpu": 9})
+    set_scales(monkeypatch, 9)
     monkeypatch.setattr(calibrate, "_seconds", lambda w, device, graph, **_: graph.num_edges**1.5)
     graph, rates = ev.generate.rmat(12, 8, seed=1), np.array([1e8, 1e8])
     known = Calibration(again=True)
@@ -246,7 +253,7 @@ def test_larger_graphs_cost_more(monkeypatch):
 
 
 def test_costs_of_a_set_are_measured_once_and_kept(monkeypatch):
-    monkeypatch.setattr(calibrate, "_LARGEST_OF_SETS", {"cpu": 9})
+    set_scales(monkeypatch, 9)
     asked = []
 
     def counted(graph, source, **where):
@@ -279,7 +286,7 @@ def test_what_edges_and_vertices_take_is_told_apart(edge, vertex, monkeypatch):
 
     monkeypatch.setattr(calibrate, "_seconds", seconds)
     monkeypatch.setattr(calibrate, "_FEW", 4)
-    monkeypatch.setattr(calibrate, "_LARGEST", {"cpu": 10, "cuda": 10})
+    set_scales(monkeypatch, 10)
     graph = ev.generate.rmat(13, 40, seed=1)
     true = seconds(None, None, graph)
     for device in ("cpu:2", "cuda"):

@@ -108,8 +108,7 @@ def test_rooms_do_not_grow_beyond_a_limit(nothing_remembered):
 
 def test_what_parts_of_a_gpu_may_record():
     from evener.engine.partition.divide import divide
-    from evener.engine.targets.parts_gpu import most_recorded_on
-    from evener.engine.targets.parts_gpu_plan import lowered_parts
+    from evener.engine.targets.parts_gpu import lowered_parts, most_recorded_on
     from evener.operators.shared.policies import policy_of
 
     job = set_up(Repeats, GRAPH, {"times": 1})

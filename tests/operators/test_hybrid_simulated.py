@@ -20,7 +20,6 @@ from evener.algorithms.pagerank import DanglingPageRank, PageRank
 from evener.algorithms.sssp import SSSP, CutoffSSSP, TargetSSSP
 from evener.algorithms.sswp import SSWP
 from evener.device import compiled
-from evener.engine.codegen.print_gpu import SIGNATURE
 from evener.engine.job import set_up
 from evener.engine.records import RecordIsFull
 from evener.engine.reference.loop import interpret
@@ -289,4 +288,4 @@ def test_a_record_that_is_full_of_empty_supersteps_asks_for_more(monkeypatch):
     graph = ev.generate.path(40)  # it takes 20 supersteps to the half of the GPU
     with pytest.raises(RecordIsFull):
         simulate_hybrid(Betweenness, graph, SETS[0], "contiguous", room=11, sources=[0])
-    assert given[0][SIGNATURE.index("trace")][NEEDED] == 12
+    assert given[0].trace[NEEDED] == 12

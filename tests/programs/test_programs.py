@@ -247,9 +247,7 @@ def test_what_can_take_a_frontier_of_edges():
     with pytest.raises(ProgramError, match="repeat with order= cannot take"):
         make((out, repeat(advance(always), order=nearest(value, 1))), value=value)
     loop = make((out, filter(always), compute(nothing, over="all"), advance(always)))
-    assert [getattr(stage, "on_edges", None) for stage in loop.declaration.loop] == [
-        None, True, False, None,
-    ]  # fmt: skip
+    assert [stage.on_edges for stage in loop.declaration.loop] == [False, True, False, False]
 
 
 # ---- jobs -----------------------------------------------------------------------------------

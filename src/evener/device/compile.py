@@ -22,7 +22,7 @@ from evener import progress
 from evener.device import interrupts
 from evener.device.limits import require_address_space
 from evener.device.locks import refuse_while_compiling
-from evener.device.states import Identity
+from evener.device.tuples import Identity
 
 # What Numba and SciPy take to load, with little on top: with less, SciPy's BLAS retries for ever.
 _MIB_TO_LOAD = 400

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from evener.device.extensions import ANYWHERE, known_extensions
-from evener.device.states import Identity
+from evener.device.tuples import Identity
 
 
 def fingerprint(function: Callable[..., Any], *, on_gpu: bool = False) -> str:

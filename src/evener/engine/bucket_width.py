@@ -7,30 +7,27 @@ import math
 from evener.graph.csr import Graph
 from evener.graph.spread import spread_of
 
-ARCS_A_BUCKET = {"cuda": 256}
-FEW_ARCS = 12  # on other devices
 
-
-def bucket_width(graph: Graph, kind: str) -> float:
-    """The width that suits a graph and a kind of device: mean weight × 12 ÷ mean degree².
+def bucket_width(graph: Graph, arcs: int = 12) -> float:
+    """The width that suits a graph and a kind of device: mean weight × arcs ÷ mean degree².
 
     A vertex should find about as many arcs within its own bucket as keep the processors busy,
     but on a graph of high degree they are busy anyway, and each vertex relaxed too early is
     relaxed again with its whole list: Meyer and Sanders show mean weight ÷ degree to bound that.
     On lattices and roads the number of buckets, hence of barriers, costs more than relaxing
-    twice, so the width grows by another constant ÷ degree. For GPUs the constant is 256, which
-    was fastest on R-MAT, uniform graphs and lattices;
-    threads, which fuse small buckets, are fastest with 12 on R-MAT, uniform graphs and lattices.
+    twice, so the width grows by another constant ÷ degree: the ``arcs`` of a bucket. On R-MAT,
+    uniform graphs and lattices 256 was fastest for GPUs, and 12 for threads, which fuse small
+    buckets.
 
     Examples
     --------
     >>> import evener as ev
     >>> from evener.engine.bucket_width import bucket_width
-    >>> 50 < bucket_width(ev.generate.grid(20, 20, weights=(1, 255), seed=1), "cpu") < 200
+    >>> 50 < bucket_width(ev.generate.grid(20, 20, weights=(1, 255), seed=1)) < 200
     True
     """
     degree = max(1.0, graph.num_edges / max(1, graph.num_vertices))
-    width = float(spread_of(graph).mean) * ARCS_A_BUCKET.get(kind, FEW_ARCS) / degree**2
+    width = float(spread_of(graph).mean) * arcs / degree**2
     if not 0 < width < math.inf:  # all weights are 0, or one is infinite
         return 1.0
     assert graph.weights is not None

@@ -11,7 +11,22 @@ from evener.device.cuda import require, why_not
 from evener.device.team import most_threads
 from evener.errors import DeviceError, did_you_mean
 
-_KINDS = ("auto", "python", "cpu", "cuda")
+
+class Kind(NamedTuple):
+    """What tells the devices of one kind from others, for all that plans and checks a run."""
+
+    has_threads: bool = False  # so many as its number says, or a share of the cores
+    is_card: bool = False  # has memory of its own; its number says which one it is
+    takes_turns: bool = False  # with others of a set, instead of running beside them
+    example_scale: int = 8  # of a graph on which a run takes a second at most
+    arcs_a_bucket: int = 12  # where an order leaves the width of buckets to the engine
+
+
+KINDS = {
+    "python": Kind(takes_turns=True),
+    "cpu": Kind(has_threads=True, example_scale=18),
+    "cuda": Kind(is_card=True, example_scale=20, arcs_a_bucket=256),
+}
 
 
 class Device(NamedTuple):
@@ -19,6 +34,11 @@ class Device(NamedTuple):
 
     kind: str
     number: int | None = None
+
+    @property
+    def traits(self) -> Kind:
+        """What is known of its kind."""
+        return KINDS[self.kind]
 
     def __str__(self) -> str:
         return self.kind if self.number is None else f"{self.kind}:{self.number}"
@@ -40,9 +60,9 @@ def cores_of(devices: Sequence[Device]) -> list[int]:
 
 
 def threads_of(devices: Sequence[Device]) -> list[int]:
-    """Threads of each device of a set; 0 for those that are no CPU."""
-    given = iter(cores_of([one for one in devices if one.kind == "cpu"]))
-    return [next(given) if one.kind == "cpu" else 0 for one in devices]
+    """Threads of each device of a set; 0 for those that have none."""
+    given = iter(cores_of([one for one in devices if one.traits.has_threads]))
+    return [next(given) if one.traits.has_threads else 0 for one in devices]
 
 
 def choose_devices(given: str) -> tuple[list[Device], str]:
@@ -82,9 +102,10 @@ def device_from_environment() -> str | None:
 def _runnable(name: str) -> list[Device]:
     """The devices of a set by their names, if programs run on it."""
     devices = [_parse(one) for one in name.split("+")]
-    kinds = {one.kind for one in devices}
     _require_threads(devices)
-    if {"python", "cuda"} <= kinds:
+    if any(one.traits.takes_turns for one in devices) and any(
+        one.traits.is_card for one in devices
+    ):
         raise DeviceError(
             f"device {name!r}: python goes together with CPUs, not with a GPU; leave one out."
         )
@@ -108,7 +129,7 @@ def parse_devices(name: str) -> list[Device]:
 
 def _require_threads(devices: list[Device]) -> None:
     for one in devices:
-        if one.kind == "cpu" and one.number is not None and one.number > most_threads():
+        if one.traits.has_threads and one.number is not None and one.number > most_threads():
             cores = num_cores()
             here = "1 core" if cores == 1 else f"{cores} cores"
             raise DeviceError(
@@ -119,7 +140,7 @@ def _require_threads(devices: list[Device]) -> None:
 
 def _require_gpus(devices: list[Device]) -> None:
     for one in devices:
-        if one.kind == "cuda":
+        if one.traits.is_card:
             require(one.number)
 
 
@@ -132,17 +153,13 @@ def _fastest() -> tuple[str, str]:
 
 def _parse(one: str) -> Device:
     kind, colon, number = one.strip().partition(":")
-    if kind == "cuda" and not colon:
-        return Device("cuda")
-    if kind == "cuda" and number.isascii() and number.isdecimal():
-        return Device("cuda", int(number))
-    if kind == "python" and not colon:
-        return Device("python")
-    if kind == "cpu" and not colon:
-        return Device("cpu")
-    if kind == "cpu" and number.isascii() and number.isdecimal() and int(number) > 0:
-        return Device("cpu", int(number))
-    near = " (did you mean 'cuda'?)" if kind == "gpu" else did_you_mean(kind, _KINDS)
+    known = KINDS.get(kind)
+    if known is not None and not colon:
+        return Device(kind)
+    count = int(number) if number.isascii() and number.isdecimal() else -1
+    if known is not None and ((known.is_card and count >= 0) or (known.has_threads and count > 0)):
+        return Device(kind, count)
+    near = " (did you mean 'cuda'?)" if kind == "gpu" else did_you_mean(kind, ("auto", *KINDS))
     raise DeviceError(
         f"there is no device {one!r}{near}; there are 'auto', 'python', 'cpu', 'cpu:N', 'cuda' and "
         "'cuda:N'."

@@ -18,7 +18,7 @@ from evener.engine.records import AS_NEEDED, Preallocation
 from evener.errors import EvenerError, GraphError, ProgramError, shown
 from evener.graph.csr import Graph
 from evener.graph.spread import distance_dtype
-from evener.programs.fields import DISTANCE, ID, REAL, VERTEX, WEIGHT, Field, Param
+from evener.programs.fields import DISTANCE, ID, REAL, VERTEX, WEIGHT, Field, Param, neutral
 from evener.programs.mistakes import line_of, no_parameter
 from evener.programs.program import RUN_OPTIONS, Declaration, Program
 from evener.programs.stages import Repeat, walk
@@ -52,6 +52,13 @@ class Job:
         """What the program declares."""
         return self.program.declaration
 
+    def begin(self, **stats: Any) -> None:
+        """Set the stats and scalars of a run that has done nothing so far."""
+        self.stats.update(supersteps=0, edges=0, **stats)
+        for name, scalar in self.declaration.scalars.items():
+            dtype = field_dtype(scalar.dtype, self.graph)
+            self.scalars[name] = dtype.type(neutral(scalar.merge, dtype))
+
     def names_of(self, otherwise: list[str]) -> list[str]:
         """The devices of the parts as the user wrote them."""
         names = str(self.stats.get("device", "")).split("+")
@@ -64,17 +71,17 @@ class Job:
 
 def set_up(
     program: type[Program], graph: Graph, parameters: dict[str, Any], *, lazy: bool = False,
-    kind: str = "cpu",
+    arcs_a_bucket: int = 12,
 ) -> Job:  # fmt: skip
     """Allocate the fields, check the parameters and call the program's ``start``.
 
-    ``lazy``: fields are `LazyArray`, for a device that has memory of its own. ``kind`` of the
-    (first) device: the width of buckets depends on it, where it is ``"auto"``.
+    ``lazy``: fields are `LazyArray`, for a device that has memory of its own. ``arcs_a_bucket``
+    decides the width of buckets where it is ``"auto"`` (`evener.engine.bucket_width`).
     """
     d = _declared(program, graph)
     for name in _widths(d):
         if isinstance(parameters.get(name), str) and parameters[name] == "auto":
-            parameters = {**parameters, name: bucket_width(graph, kind)}
+            parameters = {**parameters, name: bucket_width(graph, arcs_a_bucket)}
     arguments = _start_arguments(d, graph, parameters)
     params = {name: _param(d, p, graph, parameters) for name, p in d.params.items()}
     _refuse_unknown(d, parameters)

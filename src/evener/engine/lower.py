@@ -51,7 +51,7 @@ class Lowered:
 
         It is for the GPU that is here, or else for compute capability 8.0.
         """
-        if "cuda" not in self._request.kinds:
+        if not self._request.cards:
             raise DeviceError(
                 f"there is no PTX for {self.device}; lower the program for 'cuda', or look at .text"
             )

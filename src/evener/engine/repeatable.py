@@ -5,22 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from evener.engine.devices import Device
 from evener.errors import DeviceError
 from evener.programs.program import Declaration
 from evener.programs.stages import Advance, Edges, Gather, Reduce, walk
 
 
-def threads_allowed(program: Any, kinds: Sequence[str], named: str) -> int | None:
+def threads_allowed(program: Any, devices: Sequence[Device]) -> int | None:
     """How many threads a repeatable run may have: 1, or None for as many as it likes.
 
     DeviceError where threads, or devices, race for what a program writes and no number of them
     settles it.
     """
-    if getattr(program, "repeatable", False) is True or set(kinds) == {"python"}:
+    if getattr(program, "repeatable", False) is True:
+        return None
+    if all(one.traits.takes_turns for one in devices):
         return None
     d: Declaration = program.declaration
-    if list(kinds) == ["cpu"]:
+    if len(devices) == 1 and devices[0].traits.has_threads:
         return None if _is_orderless(d) else 1
+    named = "+".join(map(str, devices))
     raise DeviceError(
         f"deterministic=True: {d.name} may differ from run to run on {named}; use device='cpu'."
     )

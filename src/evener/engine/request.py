@@ -41,9 +41,14 @@ class Request:
         return [str(one) for one in self.devices]
 
     @property
-    def kinds(self) -> set[str]:
-        """The kinds of the devices."""
-        return {one.kind for one in self.devices}
+    def cards(self) -> int:
+        """How many of the devices are GPUs."""
+        return sum(one.traits.is_card for one in self.devices)
+
+    @property
+    def all_cards(self) -> bool:
+        """Whether there are GPUs alone."""
+        return self.cards == len(self.devices)
 
     def on(self, *devices: Device, **changes: Any) -> Request:
         """The same for other devices, which nobody asked for by name."""
@@ -75,9 +80,9 @@ def request_of(
     if not hasattr(program, "declaration"):  # which setting the job up tells
         return request
     free = device == "auto" and not deterministic and device_from_environment() is None
-    if free and request.kinds == {"cuda"}:
+    if free and request.all_cards:
         request = _placed(request, program, graph, parameters, memory_limit)
-    if len(request.devices) == 1 and request.kinds != {"cuda"} and request.limits[0] is not None:
+    if len(request.devices) == 1 and not request.cards and request.limits[0] is not None:
         needed = estimate_memory(program.declaration, graph, request.direction, transposing=True)
         left = require_within(program.declaration.name, needed, request.limits, request.names)
         request = replace(request, left=tuple(left))
@@ -99,8 +104,10 @@ def require_suitable(request: Request, exchange: Any) -> None:
     policy_of(exchange)
     if alone and exchange != "refined":
         raise EvenerError(f"exchange={exchange!r} needs a device set, such as 'cpu+cpu'.")
-    on_gpu = {"schedule": request.schedule != "auto" and "cuda" not in request.kinds,
-              "device_arrays": request.device_arrays and request.kinds != {"cuda"}}  # fmt: skip
+    on_gpu = {
+        "schedule": request.schedule != "auto" and not request.cards,
+        "device_arrays": request.device_arrays and not request.all_cards,
+    }
     for name, refused_here in on_gpu.items():
         if refused_here:
             raise EvenerError(f"{name} is for a GPU; leave it out, or use device='cuda'.")
@@ -114,11 +121,11 @@ def _repeatable(
     """Devices on which every run of a program gives the same answer."""
     if given == "auto" and device_from_environment() is None:
         devices, why = choose_devices("cpu")[0], "deterministic=True"
-    named = "+".join(map(str, devices))
-    threads = threads_allowed(program, [one.kind for one in devices], named)
+    threads = threads_allowed(program, devices)
     if threads is None or devices[0].number == threads:
         return devices, why
-    return [Device("cpu", threads)], f"deterministic=True, and threads of {named} would race"
+    (one,) = devices
+    return [Device(one.kind, threads)], f"deterministic=True, and threads of {one} would race"
 
 
 def _placed(

@@ -11,11 +11,11 @@ from evener.device.locks import refusing_half_loaded
 from evener.device.mapped_files import require_whole
 from evener.engine.checking import Checking
 from evener.engine.checking import asked_for as checking_asked_for
-from evener.engine.job import set_up
-from evener.engine.request import request_of
+from evener.engine.job import Job, set_up
+from evener.engine.request import Request, request_of
 from evener.engine.results.result import Result
 from evener.engine.side_by_side import copies_for, merge_copies
-from evener.engine.targets.table import run_on, target_of
+from evener.engine.targets.table import Target, run_on, target_of
 from evener.graph.copies import copies_of
 from evener.graph.csr import Graph, require_graph
 from evener.programs.program import Program
@@ -133,31 +133,37 @@ def run(
     began = time.perf_counter()
     target = target_of(request.devices)
     job = set_up(
-        program, graph, parameters, lazy=target.repeats_start, kind=request.devices[0].kind
-    )
+        program, graph, parameters, lazy=target.repeats_start,
+        arcs_a_bucket=request.devices[0].traits.arcs_a_bucket,
+    )  # fmt: skip
     job.preallocation, job.left = request.preallocation, [*request.left]
-    names = "+".join(request.names)
+    started = time.perf_counter()
+    reasons = _run(target, job, request)
+    if checking is not None:
+        checking.finish(job)
+    if copies > 1:
+        merge_copies(job, whole, copies)
+    spent = time.perf_counter() - started
+    job.stats["setup_seconds"] = started - began
+    before = ("partition_seconds", "compile_seconds")
+    job.stats["run_seconds"] = spent - sum(job.stats.get(name, 0.0) for name in before)
+    return Result._of(job, reasons)
+
+
+def _run(target: Target, job: Job, request: Request) -> list[str]:
+    """Have a target run a job; returns where it ran and why, and what there is to say about it."""
+    graph, names = job.graph, "+".join(request.names)
     job.stats["device"] = names
     require_whole(graph._indptr, graph._indices, graph._weights)
-    started = time.perf_counter()
     # What was compiled before may be disposed of at any time, in finalizers that forget a Ctrl-C.
     kept = interrupts.kept()
     with progress.task(f"running {job.declaration.name}"), refusing_half_loaded(), kept:
         reasons = run_on(target, job, request)
     require_whole(graph._indptr, graph._indices, graph._weights)
-    if checking is not None:
-        checking.finish(job)
-    if copies > 1:
-        merge_copies(job, whole, copies)
     if "bytes_sent" in job.stats:
         sent = format_bytes(job.stats["bytes_sent"])
         reasons.append(f"Exchange: {request.policy.name}, {sent} between the parts.")
-    spent = time.perf_counter() - started
-    job.stats["setup_seconds"] = started - began
-    before = ("partition_seconds", "compile_seconds")
-    job.stats["run_seconds"] = spent - sum(job.stats.get(name, 0.0) for name in before)
     why = request.why
     if job.stats["device"] != names:
         why = f"{names} cannot run it"  # the reasons that follow say why not
-    place = f"{job.declaration.name} ran on {job.stats['device']}: {why}."
-    return Result._of(job, [place, *reasons])
+    return [f"{job.declaration.name} ran on {job.stats['device']}: {why}.", *reasons]

@@ -35,7 +35,7 @@ def side_by_side(device: str, graph: Graph, sources: int) -> int:
     """
     (only, *others), _ = choose_devices(device)
     size = max(1, graph.num_vertices, graph.num_edges)
-    if only.kind != "cuda" or others or sources < 2:
+    if not only.traits.is_card or others or sources < 2:
         return 1
     is_sparse = graph.num_edges <= SPARSE * graph.num_vertices
     with on(only.number or 0):

@@ -5,17 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from evener.errors import ProgramError
-from evener.programs.stages import (
-    Advance,
-    Backwards,
-    Compute,
-    Edges,
-    Filter,
-    Gather,
-    Reduce,
-    Repeat,
-    Stage,
-)
+from evener.programs.stages import Advance, Backwards, Repeat, Stage
 
 VERTICES = frozenset({"vertices"})
 EDGES = frozenset({"edges"})
@@ -45,18 +35,18 @@ class _Resolver:
             return self.repeat(stage, kind)
         if isinstance(stage, Backwards):
             return replace(stage, stages=self.sequence(stage.stages, self.recorded)[0]), kind
-        if isinstance(stage, Edges):
+        if not stage.takes:
             return stage, kind
         taken = VERTICES if stage.over_all else kind
-        if isinstance(stage, Gather | Reduce) and taken != VERTICES:
+        if isinstance(stage, Advance):  # which takes edges as the set of their targets
+            return stage, EDGES if stage.emit == "edges" else VERTICES
+        if not stage.takes_edges and taken != VERTICES:
             self.fail(stage, "cannot take a frontier of edges")
-        if isinstance(stage, Filter | Compute):
+        if stage.takes_edges:
             if len(taken) > 1:
                 self.fail(stage, "takes vertices in the first superstep and edges afterwards")
-            stage = replace(stage, on_edges=taken == EDGES)
-        if isinstance(stage, Advance):
-            return stage, EDGES if stage.emit == "edges" else VERTICES
-        return stage, taken if isinstance(stage, Filter | Gather) else kind
+            stage = replace(stage, on_edges=taken == EDGES)  # type: ignore[call-arg]
+        return stage, taken if stage.makes else kind
 
     def repeat(self, stage: Repeat, kind: Kind) -> tuple[Stage, Kind]:
         body, after = self.sequence(stage.stages, kind)

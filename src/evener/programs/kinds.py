@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias, cast
 
 from evener.programs.fields import Field, Param, Scalar
 
@@ -28,9 +28,20 @@ class Use:
 
 @dataclass(frozen=True)
 class Stage:
-    """What all stages have: whether they run over the frontier or over all vertices."""
+    """What all stages have: whether they run over the frontier or over all vertices.
+
+    What engines ask of a stage, of whichever kind, is said by the class.
+    """
 
     over_all: bool
+
+    takes: ClassVar[bool] = True  # the frontier, unless it runs over all vertices
+    makes: ClassVar[bool] = False  # a frontier
+    takes_edges: ClassVar[bool] = False  # frontiers of edges too, and is told so: `on_edges`
+    sets_changed: ClassVar[bool] = False
+    # No annotations: they are fields of some stages.
+    on_edges = False
+    into = cast("Scalar | None", None)  # a scalar that it computes, combined by `op`
 
     def uses(self) -> Iterator[Use]:
         """The functors of the stage."""
@@ -50,6 +61,8 @@ class Advance(Stage):
     emit: str
     idempotent: bool | str
 
+    makes = True
+
     def uses(self) -> Iterator[Use]:
         yield Use(self.functor, EDGE_ARGUMENTS, True)
         if self.where is not None:
@@ -61,7 +74,10 @@ class Filter(Stage):
     """Keep a part of the frontier."""
 
     functor: str
-    on_edges: bool = False  # set when the program is made, by what comes before the stage
+    on_edges: bool = False  # set by what comes before the stage
+
+    makes = True
+    takes_edges = True
 
     def uses(self) -> Iterator[Use]:
         yield Use(self.functor, EDGE_ARGUMENTS if self.on_edges else VERTEX_ARGUMENTS, True)
@@ -73,6 +89,8 @@ class Compute(Stage):
 
     functor: str
     on_edges: bool = False  # as in Filter
+
+    takes_edges = True
 
     def uses(self) -> Iterator[Use]:
         yield Use(self.functor, EDGE_ARGUMENTS if self.on_edges else VERTEX_ARGUMENTS, False)
@@ -88,6 +106,8 @@ class Gather(Stage):
     asynchronous: bool
     along: str = "in"
     sees_dst: bool = True  # whether the functor has an argument for the vertex that gathers
+
+    makes = True
 
     @property
     def combine_is_functor(self) -> bool:
@@ -109,6 +129,9 @@ class Edges(Stage):
     functor: str
     neighbours: tuple[int, int | None] | None
     where: str | None
+
+    takes = False
+    sets_changed = True
 
     def uses(self) -> Iterator[Use]:
         yield Use(self.functor, EDGE_ARGUMENTS, True)
@@ -146,6 +169,8 @@ class Repeat(Stage):
     order: Nearest | None
     record: bool
 
+    takes = False
+
     def uses(self) -> Iterator[Use]:
         if self.until is not None:
             yield Use(self.until, ("s",), True, "until")
@@ -167,6 +192,8 @@ class Backwards(Stage):
 
     stages: tuple[Stage, ...]
 
+    takes = False
+
 
 def _takes_frontier(stages: tuple[Stage, ...]) -> bool:
     for stage in stages:
@@ -175,16 +202,14 @@ def _takes_frontier(stages: tuple[Stage, ...]) -> bool:
                 return True
             if stage.makes_frontier:
                 return False
-        elif isinstance(stage, Advance | Filter | Gather):
-            return not stage.over_all
-        elif isinstance(stage, Compute | Reduce) and not stage.over_all:
+        elif stage.takes and not stage.over_all:
             return True
+        elif stage.makes:
+            return False
     return False
 
 
 def _makes_frontier(stages: tuple[Stage, ...]) -> bool:
     return any(
-        isinstance(stage, Advance | Filter | Gather)
-        or (isinstance(stage, Repeat) and stage.makes_frontier)
-        for stage in stages
+        stage.makes or (isinstance(stage, Repeat) and stage.makes_frontier) for stage in stages
     )

@@ -18,7 +18,7 @@ from evener.programs.flow import resolve
 from evener.programs.functors import Functor
 from evener.programs.helpers import with_helpers
 from evener.programs.kinds import Loop
-from evener.programs.stages import Backwards, Reduce, Repeat, Stage, walk
+from evener.programs.stages import Backwards, Repeat, Stage, walk
 
 if TYPE_CHECKING:
     from evener.graph.csr import Graph
@@ -198,8 +198,8 @@ def _check_loop(d: Declaration) -> None:
             _check_repeat(d, stage)
         elif isinstance(stage, Backwards) and not recorded:
             raise ProgramError(f"{d.name}: backwards needs a repeat with record=True before it.")
-        elif isinstance(stage, Reduce):
-            _require(d, stage.into, d.scalars, "reduce goes into")
+        elif stage.into is not None:
+            _require(d, stage.into, d.scalars, f"{type(stage).__name__.lower()} goes into")
 
 
 def _check_repeat(d: Declaration, stage: Repeat) -> None:

@@ -18,7 +18,7 @@ from numba.extending import (
     unbox,
 )
 
-from evener.device.states import Identity
+from evener.device.tuples import Identity
 
 
 class IdentityType(types.Type):

@@ -43,7 +43,8 @@ class CompileError(DeviceError):
 def describe(value: Any) -> Any:
     """What the compiler must know of an argument: dtypes, in tuples as the arguments are."""
     if isinstance(value, tuple) and not isinstance(value, Span):
-        return tuple(describe(item) for item in value)
+        items = map(describe, value)
+        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
     return f"{value.dtype}[]" if getattr(value, "ndim", 0) else str(np.asarray(value).dtype)
 
 
@@ -115,7 +116,7 @@ def _import_compiler() -> Any:
 
     def type_of(described: Any) -> Any:
         if isinstance(described, tuple):
-            return types.BaseTuple.from_types([type_of(item) for item in described])
+            return types.BaseTuple.from_types(list(map(type_of, described)), type(described))
         if described.endswith("[]"):
             return arrays.SpanType(from_dtype(np.dtype(described[:-2])))
         return from_dtype(np.dtype(described))

@@ -25,7 +25,7 @@ from numba.cuda.typing.templates import AbstractTemplate, infer_global
 
 from evener.device import atomic, warp
 from evener.device.cuda.arrays import SpanType, install, span_of
-from evener.device.states import Identity
+from evener.device.tuples import Identity
 
 _ORDER = "monotonic"
 _I32 = ir.IntType(32)

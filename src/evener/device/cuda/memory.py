@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -99,14 +100,24 @@ class Packed(NamedTuple):
     """Arguments as words: each array as its address and its length."""
 
     words: np.ndarray
-    addresses: dict[str, np.ndarray]  # by region: which words are addresses within it
+    regions: tuple[str, ...]  # in which arrays are
+    addresses: np.ndarray  # which words are addresses within one,
+    of_region: np.ndarray  # and within which of them
     values: np.ndarray  # which words are plain values
+
+    def placed(self, begins: dict[str, int], values: Iterable[Any]) -> np.ndarray:
+        """The words where regions begin at these addresses, with these values."""
+        words = self.words.copy()
+        where = np.array([begins.get(region, 0) for region in self.regions], np.int64)
+        words[self.addresses] += where[self.of_region]
+        words[self.values] = [bits_of(value) for value in values]
+        return words
 
 
 def pack(arguments: tuple[Any, ...]) -> Packed:
     """Arguments as a launch takes them, each in a word of 64 bits."""
     words: list[int] = []
-    addresses: dict[str, list[int]] = {}
+    addresses: dict[int, str] = {}  # the region, by the number of the word
     values: list[int] = []
 
     def add(value: Any) -> None:
@@ -115,7 +126,7 @@ def pack(arguments: tuple[Any, ...]) -> Packed:
                 add(item)
         elif getattr(value, "ndim", 0):
             if isinstance(value, Span):
-                addresses.setdefault(value.region, []).append(len(words))
+                addresses[len(words)] = value.region
                 address = value.address
             else:
                 address = value.data.ptr if value.size else 0
@@ -125,8 +136,12 @@ def pack(arguments: tuple[Any, ...]) -> Packed:
             words.append(bits_of(value))
 
     add(arguments)
-    places = {region: np.array(found) for region, found in addresses.items()}
-    return Packed(np.array(words, np.int64), places, np.array(values, np.int64))
+    regions = tuple(dict.fromkeys(addresses.values()))
+    of_region = [regions.index(region) for region in addresses.values()]
+    return Packed(
+        np.array(words, np.int64), regions, np.array(list(addresses), np.int64),
+        np.array(of_region, np.int64), np.array(values, np.int64),
+    )  # fmt: skip
 
 
 def bits_of(value: Any) -> int:

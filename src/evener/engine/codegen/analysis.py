@@ -17,7 +17,7 @@ from evener.engine.codegen.old_values import require_known
 from evener.engine.codegen.plan import Exchange, Stale
 from evener.programs.program import Declaration
 from evener.programs.races import says_whether_it_changed
-from evener.programs.stages import Advance, Compute, Edges, Filter, Gather, Stage, walk
+from evener.programs.stages import Advance, Edges, Gather, Stage, walk
 
 
 def exchanges_of(d: Declaration, stage: Stage, pull: bool) -> Exchange:
@@ -59,9 +59,7 @@ def _far_end(stage: Stage, pull: bool) -> str | None:
     """The end of an edge that may be a ghost; None for a stage that sees no edges."""
     if pull:
         return "src"
-    if isinstance(stage, Advance | Edges):
-        return "dst"
-    if isinstance(stage, Filter | Compute) and stage.on_edges:
+    if stage.on_edges or isinstance(stage, Advance | Edges):
         return "dst"
     return None
 

@@ -16,38 +16,12 @@ from typing import Any
 from evener.device import crew, sync
 from evener.engine.codegen import plan
 from evener.engine.codegen.passes import Shape, plan_of
-from evener.engine.codegen.print_cpu import ThreadsPrinter
+from evener.engine.codegen.print_cpu import ThreadsPrinter, buffered
 from evener.engine.codegen.printer import Kernel
 from evener.engine.job import Job
 from evener.operators.cpu import frontier, nearest
 
-# What an operator has to do, in arcs or as many small pieces of work: by it the leader decides how
-# many threads to call. `{0}` is the first argument after the team.
-_WORK = {
-    "advance": "arcs_to_advance(out, {7}, {12}, most)",
-    "advance_edges": "arcs_of(out, {4}, most)",
-    "gather": "arcs_of({0}, {6}, most)",
-    "gather_at_once": "arcs_of({0}, {6}, most)",
-    "gather_all": "num_vertices + len({0}.indices)",
-    "edges": "num_vertices * min(1 + num_arcs // num_vertices, 1 + {5} - {4})",
-    "filter_": "{2}.info[0]",
-    "compute": "{2}.info[0]",
-    "reduce": "{4}.info[0]",
-    "settle": "num_vertices if {2} else 0",
-    "filter_edges": "{3}.info[0]",
-    "compute_edges": "{3}.info[0]",
-    "targets": "{1}.info[0]",
-    "remember": "{0}.info[0]",
-    "remember_edges": "{0}.info[0]",
-    "recall": "{0}.bounds[{1} + 1] - {0}.bounds[{1}]",
-    "recall_edges": "{0}.bounds[{1} + 1] - {0}.bounds[{1}]",
-    "join": "{0}.info[0]",
-    "pick": "{0}.info[0]",
-    "hand_on": "{0}.info[0]",
-    "spread": "{0}.info[0]",
-    "relax": "near * (1 + num_arcs // num_vertices)",
-}
-_CALL = re.compile(r"^(?P<space> *)(?P<to>[^()]* = )?(?P<name>\w+)\(team, (?P<args>.*)\)$")
+_CALL = re.compile(r"^(?P<to>[^()]* = )?(?P<name>\w+)\(team, (?P<args>.*)\)$")
 _SAVE = "@save"
 
 # Variables that a helper makes anew, from the line that made them; all others it is given.
@@ -95,7 +69,7 @@ class LedPrinter(ThreadsPrinter):
             worth=crew.worth, muster=crew.muster, dismiss=crew.dismiss, join_call=crew.join,
             leave=crew.leave, end=crew.end, GRAIN=sync.GRAIN, CANCEL=sync.CANCEL, load=sync.load,
             arcs_of=frontier.arcs_of, arcs_to_advance=frontier.arcs_to_advance,
-            one_of=frontier.one_of, Pools=nearest.Pools, spread=nearest.spread,
+            one_of=frontier.one_of, spread=nearest.spread,
             relax=nearest.relax, nearest_bucket=nearest.nearest_bucket,
             waiting_in=nearest.waiting_in, NONE=nearest.NONE, FULL=nearest.FULL,
         )  # fmt: skip
@@ -111,41 +85,34 @@ class LedPrinter(ThreadsPrinter):
     # ---- lines ----------------------------------------------------------------------------
 
     def put(self, *lines: str) -> None:
-        """Add lines; an operator is called by a crew."""
+        """Add lines; how a variable was made is noted, and a leader that returns ends the team."""
         for line in lines:
-            self.put_line(line)
+            made, _, _ = line.partition(" = ")
+            if _MADE_ANEW.match(made) or made.startswith(("mine_", "later_")):
+                self.last_made[made] = line
+            super().put(line.replace("return ", "return end(sync, ") + ")" * ("return " in line))
 
-    def put_line(self, line: str) -> None:
-        """Add a line."""
-        found = _CALL.match(line)
-        if found is not None and found["name"] in _WORK:
-            self.section(found["space"], found["to"] or "", found["name"], found["args"])
-            return
-        made, _, _ = line.partition(" = ")
-        if _MADE_ANEW.match(made) or made.startswith(("mine_", "later_")):
-            self.last_made[made] = line
-        super().put(line.replace("return ", "return end(sync, ") + ")" * ("return " in line))
-
-    def section(self, space: str, to: str, name: str, args: str) -> None:
-        """A call of an operator by as many threads as it is worth."""
-        given = [ast.unparse(a) for a in ast.parse(f"f({args})").body[0].value.args]  # type: ignore[attr-defined]
-        call = f"{to}{name}(crew, {args})"
+    def operate(self, call: str, work: str) -> None:
+        """A call of an operator by a crew of as many threads as the work is worth."""
+        found = _CALL.match(call)
+        assert found is not None
+        to = found["to"] or ""
+        call = f"{to}{found['name']}(crew, {found['args']})"
         made = [self.last_made[one] for one in _anew(call) if one in self.last_made]
         made += [self.last_made[one] for line in made for one in _anew(line.partition(" = ")[2])]
         section = _Section(len(self.sections) + 1, [*dict.fromkeys(made), call], "made" in to)
         self.sections.append(section)
-        for line in (
-            f"work = {_WORK[name].format(*given)}",
+        dismiss = "made += dismiss(sync, hands)" if section.counts else "dismiss(sync, hands)"
+        super().put(
+            f"work = {work}",
             "hands = worth(sync, threads, work)",
             "if hands > 1:",
             f"    {_SAVE}{section.place}",
             f"    hands = muster(sync, {section.place}, hands, work)",
             "crew = Team(0, hands, sync, buffers[0])",
             call,
-            "if hands > 1: "
-            + ("made += dismiss(sync, hands)" if section.counts else "dismiss(sync, hands)"),
-        ):
-            super().put(space + line)
+            f"if hands > 1: {dismiss}",
+        )
 
     def stop_test(self, node: plan.AnyLoop | None = None) -> str:
         """How the leader learns of a request to stop."""
@@ -155,7 +122,7 @@ class LedPrinter(ThreadsPrinter):
         """Stages read the record itself; none of them writes to the frontier that it takes."""
         self.put(f"first, last = kept.bounds[{self.step}], kept.bounds[{self.step} + 1]")
         self.put("replayed = Frontier(kept.queue[first:last], spare_bits, replay_info)")
-        self.put("replay_info[0], replay_info[8], replay_info[16] = last - first, 0, 0")
+        self.put("replay_info[SIZE], replay_info[FORM], replay_info[EDGES] = last - first, 0, 0")
 
     def note(self) -> None:
         """Write the row of a superstep, and tell of it whoever waits."""
@@ -169,21 +136,22 @@ class LedPrinter(ThreadsPrinter):
         field = f"field_{order.field.name}"
         outer = self.open(node)
         self.put(f"s = {self.state('weight_out')}")
-        self.put("members, clock, rounds, total = current.info[0], cycles(), 0, 0")
+        self.put("members, clock, rounds, total = current.info[SIZE], cycles(), 0, 0")
         self.put(f"inverse = 1.0 / {self.limit(order.delta)}")
-        pools = "Pools(ordered[2], ordered[3], ordered[4], ordered[5], ordered[6])"
-        self.put(f"spread(team, current, {field}, inverse, ordered[0], {pools})")
-        with self.within("while ordered[0][FULL] == 0 and load(sync, CANCEL) == 0:"):
-            self.put(f"bucket = nearest_bucket({pools}, ordered[0])")
+        spread = f"spread(team, current, {field}, inverse, ordered.words, ordered.pools)"
+        self.operate(spread, "current.info[SIZE]")
+        with self.within("while ordered.words[FULL] == 0 and load(sync, CANCEL) == 0:"):
+            self.put("bucket = nearest_bucket(ordered.pools, ordered.words)")
             self.put("if bucket == NONE: break")
-            self.put(f"near = waiting_in({pools}, bucket, most)")
-            self.put(
+            self.put("near = waiting_in(ordered.pools, bucket, most)")
+            self.operate(
                 f"made = relax(team, out, f_{stage.functor}, {self.where(stage)}, s, {field}, "
-                f"inverse, bucket, ordered[0], ordered[1], {pools})"
+                "inverse, bucket, ordered.words, ordered.bucket, ordered.pools)",
+                "near * (1 + num_arcs // num_vertices)",
             )
             self.put("total, rounds = total + made, rounds + 1")
             self.put("show(sync, 0, row + fused + rounds, near, made)")
-        self.put("if ordered[0][FULL] != 0: return True")
+        self.put("if ordered.words[FULL] != 0: return True")
         self.put("empty(team, current)")
         self.put("visited += total")
         self.put("if rounds > 0:")
@@ -226,7 +194,7 @@ class LedPrinter(ThreadsPrinter):
         if name in _FRONTS:
             return self.front(name, ["front_1", "front_2", "front_3"])
         if name in _EDGE_FRONTS:
-            rooms = [f"EdgeFrontier({r}[0], {r}[1], {r}[2], edge_rooms[3][hand])" for r in "abc"]
+            rooms = [buffered(room, "hand") for room in ("current", "following", "spare")]
             return self.front(name, rooms)
         if kind in ("mine", "later"):
             return self.waiting(f"mine_{rest}", f"later_{rest}")
@@ -243,20 +211,19 @@ class LedPrinter(ThreadsPrinter):
     def front(self, name: str, rooms: list[str]) -> tuple[list[str], list[str]]:
         """A frontier is passed on by its number."""
         word = self.slot(name)
-        return [f"{word} = {name}.info[1]"], [f"{name} = one_of({word}, {', '.join(rooms)})"]
+        return [f"{word} = {name}.info[NUMBER]"], [f"{name} = one_of({word}, {', '.join(rooms)})"]
 
     def waiting(self, mine: str, later: str) -> tuple[list[str], list[str]]:
         """Two frontiers that change places."""
         word = self.slot(mine)
         anew = [self.last_made[mine], self.last_made[later]]
         turned = f"if {word} == 2: {mine}, {later} = {later}, {mine}"
-        return [f"{word} = {mine}.info[1]"], [*anew, turned]
+        return [f"{word} = {mine}.info[NUMBER]"], [*anew, turned]
 
     def copied(self, field: str) -> tuple[list[str], list[str]]:
         """A field and its second copy, which change places."""
         word, pair = self.slot(f"moved_{field}"), f"field_{field}, copy_{field}"
-        one = f"fields[{list(self.d.fields).index(field)}]"
-        other = f"copies[{self.plan.copied.index(field)}]"
+        one, other = f"fields.{field}", f"copies.{field}"
         turned = f"if {word}: {pair} = {other}, {one}"
         return [f"{word} = moved_{field}"], [f"{pair} = {one}, {other}", turned]
 

@@ -14,7 +14,7 @@ import numpy as np
 from evener.device.compile import Compiled, forget_functions, kind_of
 from evener.device.diagnose import CompileError, compile_alone, describe, is_number
 from evener.device.keys import fingerprint
-from evener.device.states import Identity, state_type
+from evener.device.tuples import Identity, tuple_type
 from evener.engine.job import Job, field_dtype
 from evener.errors import ProgramError
 from evener.graph.csr import Graph
@@ -34,7 +34,7 @@ _totals: dict[Any, np.dtype] = {}
 
 def state_of(d: Declaration) -> Any:
     """The type of a program's ``s``: fields, parameters, scalars, and what every program has."""
-    return state_type((*d.fields, *d.params, *d.scalars, *OFFERED))
+    return tuple_type("State", (*d.fields, *d.params, *d.scalars, *OFFERED))
 
 
 def functors_of(job: Job, kernel: Kernel) -> dict[str, Compiled]:

@@ -12,7 +12,7 @@ from evener.errors import ProgramError
 from evener.programs.access import Access
 from evener.programs.program import Declaration
 from evener.programs.races import BEATEN, FRONTIER, MORE, UNUSED, WON
-from evener.programs.stages import Advance, Compute, Filter, Stage
+from evener.programs.stages import Advance, Stage
 
 _TRUSTED = {"min": (FRONTIER, WON), "max": (FRONTIER, WON), "cas": (WON,)}
 
@@ -57,4 +57,4 @@ def _by_edge(stage: Stage) -> bool:
     """Whether what a functor returns is kept edge by edge: each part would keep some of its own."""
     if isinstance(stage, Advance):
         return stage.emit == "edges"
-    return isinstance(stage, Filter | Compute) and stage.on_edges
+    return stage.on_edges

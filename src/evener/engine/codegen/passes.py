@@ -126,17 +126,11 @@ class _Builder:
                 yield self.replay(stage)
             case kinds.Advance():
                 yield plan.Advance(stage, tuple(self.advance(stage)))
-            case kinds.Filter():
-                yield plan.Filter(stage)
-            case kinds.Compute():
-                yield plan.Compute(stage)
             case kinds.Gather():
                 self.gathers += 1
                 yield plan.Gather(stage, self.gathers - 1, keeps)
-            case kinds.Edges():
-                yield plan.Edges(stage)
-            case kinds.Reduce():
-                yield plan.Reduce(stage)
+            case _:
+                yield plan.OF_STAGE[type(stage)](stage)  # type: ignore[call-arg]
 
     def advance(self, stage: kinds.Advance) -> Iterable[plan.Node]:
         if self.has_edges and not stage.over_all:
@@ -231,13 +225,13 @@ def _is_exact(d: Declaration, stage: kinds.Advance) -> bool:
     """It may where nothing but advances whose writes are idempotent will take that frontier."""
     if stage.idempotent != "auto":
         return not stage.idempotent
-    takers = kinds.Filter | kinds.Compute | kinds.Gather | kinds.Reduce
     for other in walk(d.loop):
         if isinstance(other, kinds.Repeat) and other.record:
             return True
-        if isinstance(other, takers) and not other.over_all:
-            return True
-        if isinstance(other, kinds.Advance) and not _is_idempotent(d, other):
+        if isinstance(other, kinds.Advance):
+            if not _is_idempotent(d, other):
+                return True
+        elif other.takes and not other.over_all:
             return True
     return False
 
@@ -358,10 +352,10 @@ class _Exchanger:
             nodes.append(replace(node, nodes=tuple(self.advance(node))))
         else:
             nodes += [*_broadcast(told), node]
-            if isinstance(node, plan.Edges):
+            if stage.sets_changed:
                 nodes.append(plan.AgreeOnChanged())
-            elif isinstance(node, plan.Reduce):
-                nodes.append(plan.Agree(node.stage.into.name, node.stage.op))
+            if stage.into is not None:
+                nodes.append(plan.Agree(stage.into.name, stage.op))  # type: ignore[attr-defined]
             nodes += _collect(told, emits=False)
         nodes += self.unite(told)
         stale = self.needs.refreshed(stage)

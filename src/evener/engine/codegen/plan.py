@@ -10,10 +10,10 @@ All nodes are frozen. A `Step` is a stage with all that it takes; loops hold ste
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, TypeVar
 
 from evener.programs import kinds
 from evener.programs.program import Declaration
@@ -61,6 +61,9 @@ class Guard(NamedTuple):
 
     first: int = 0
     last: int = -1
+
+
+N = TypeVar("N", bound="Node")
 
 
 @dataclass(frozen=True)
@@ -151,6 +154,20 @@ class EmitEdges(Node):
     stage: kinds.Advance
 
 
+OF_STAGE: dict[type[kinds.Stage], type[Node]] = {}  # what a stage is where nothing is decided
+
+
+def _of(stage: type[kinds.Stage]) -> Callable[[type[N]], type[N]]:
+    """Say which stage a node stands for: a decorator."""
+
+    def note(node: type[N]) -> type[N]:
+        OF_STAGE[stage] = node
+        return node
+
+    return note
+
+
+@_of(kinds.Filter)
 @dataclass(frozen=True)
 class Filter(Node):
     """Those of a frontier, of vertices or of edges, that a functor lets pass."""
@@ -158,6 +175,7 @@ class Filter(Node):
     stage: kinds.Filter
 
 
+@_of(kinds.Compute)
 @dataclass(frozen=True)
 class Compute(Node):
     """A functor called with each of a frontier."""
@@ -187,6 +205,7 @@ class Gather(Node):
         return self.stage.over_all and self.at_once
 
 
+@_of(kinds.Edges)
 @dataclass(frozen=True)
 class Edges(Node):
     """A functor called with edges of all vertices."""
@@ -194,6 +213,7 @@ class Edges(Node):
     stage: kinds.Edges
 
 
+@_of(kinds.Reduce)
 @dataclass(frozen=True)
 class Reduce(Node):
     """A scalar of what a functor returns."""

@@ -4,32 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from evener.device import compiled
 from evener.device.sync import barrier, cycles
 from evener.engine.codegen import plan
+from evener.engine.codegen.arguments import GraphArrays, ThreadArguments
 from evener.engine.codegen.printer import MODES, SIDES, Kernel, Printer
 from evener.engine.job import Job
-from evener.operators.cpu import advance, edge_frontier, frontier, gather, nearest, vertices
+from evener.operators.cpu import advance, edge_frontier, frontier, gather, nearest, trace, vertices
 from evener.programs import kinds
 
-SIGNATURE = (
-    "thread", "threads", "sync", "graph", "fields", "params", "fronts", "marks", "buffers",
-    "partials", "totals", "copies", "sums", "ordered", "record", "edge_rooms", "waiting", "trace",
-)  # fmt: skip
-
-
-@compiled(allocates=False)
-def note(team, trace, row, step, members, calls, pulled, clock):
-    """Write a row of the trace, if there is room: superstep, frontier, calls, pulled, cycles."""
-    if row + 1 < len(trace):
-        trace[row + 1, 5 + team.thread] = calls
-        if team.thread == 0:
-            trace[row + 1, 0] = step
-            trace[row + 1, 1] = members
-            trace[row + 1, 3] = pulled
-            trace[row + 1, 4] = cycles() - clock
-    if team.thread == 0:
-        trace[0, 0] = row + 1
+SIGNATURE = ("thread", "threads", "sync", *ThreadArguments._fields)
 
 
 class ThreadsPrinter(Printer):
@@ -39,37 +22,38 @@ class ThreadsPrinter(Printer):
 
     def __init__(self, job: Job, kernel_plan: plan.KernelPlan, state: Any):
         super().__init__(job, kernel_plan, state)
-        self.first_sum = 0  # of those that gathers make on the way
         self.names.update({
-            "barrier": barrier, "cycles": cycles, "note": note,
+            "barrier": barrier, "cycles": cycles, "note": trace.note,
+            "tell_whole": trace.tell_whole,
             "Team": frontier.Team, "empty": frontier.empty,
+            "NUMBER": frontier.NUMBER, "FORM": frontier.FORM, "EDGES": frontier.EDGES,
             "advance": advance.advance, "fill_all": advance.fill_all,
-            "next_stamp": advance.next_stamp, "Pool": nearest.Pool,
+            "next_stamp": advance.next_stamp, "pool_of": nearest.pool_of,
             "reduce": vertices.reduce, "edges": vertices.edges,
             "gather": gather.gather, "gather_at_once": gather.gather_at_once,
             "gather_all": gather.gather_all, "sum_up": gather.sum_up, "settle": gather.settle,
-            "EdgeFrontier": edge_frontier.EdgeFrontier,
+            "BufferedEdges": edge_frontier.BufferedEdges,
             "advance_edges": edge_frontier.advance_edges,
         })  # fmt: skip
 
     def print(self) -> Kernel:
         """The kernel: names, the loop, and what is left behind."""
         self.put(*self.prologue())
-        for i, name in enumerate(self.d.scalars):
-            self.put(f"scalar_{name} = neutral_{name}", f"partial_{name} = partials[{i + 1}]")
+        for name in self.d.scalars:
+            self.put(f"scalar_{name} = neutral_{name}", f"partial_{name} = partials.{name}")
         if self.plan.has_edges:
             self.put(*EDGE_PROLOGUE)
         copied = self.plan.copied
-        self.put(*(f"field_{name} = fields[{i}]" for i, name in enumerate(self.d.fields)))
-        self.put(*(f"copy_{name} = copies[{i}]" for i, name in enumerate(copied)))
+        self.put(*(f"field_{name} = fields.{name}" for name in self.d.fields))
+        self.put(*(f"copy_{name} = copies.{name}" for name in copied))
         self.put(*(f"moved_{name} = False" for name in copied))
         at = len(self.lines)
         self.emit(self.plan.body)
-        for i, name in enumerate(self.d.fields):
-            if name in copied:
-                self.put(f"settle(team, fields[{i}], field_{name}, moved_{name})")
+        for name in copied:
+            call = f"settle(team, fields.{name}, field_{name}, moved_{name})"
+            self.operate(call, f"num_vertices if moved_{name} else 0")
         self.put(*(f"partial_{name}[8 * thread] = scalar_{name}" for name in self.d.scalars))
-        self.put("trace[0, 5 + thread] = visited", "if thread == 0: trace[0, 1] = fused")
+        self.put("tell_whole(team, trace, visited, fused)")
         self.put(f"return {self.outcome()}")
         self.lines[at:at] = ["    " + line for line in self.before_stages()]
         return self.kernel()
@@ -115,13 +99,15 @@ class ThreadsPrinter(Printer):
 
     def remember(self, node: plan.Loop) -> None:
         """Keep the frontier for `backwards`."""
+        call = "recorded = remember(team, current, kept, recorded)"
         if self.plan.has_edges:
-            self.put("if on_edges:")
-            self.put("    recorded = remember_edges(team, edge_current, kept, recorded)")
-            self.put("else:")
-            self.put("    recorded = remember(team, current, kept, recorded)")
+            with self.within("if on_edges:"):
+                edges = "recorded = remember_edges(team, edge_current, kept, recorded)"
+                self.operate(edges, "edge_current.info[SIZE]")
+            with self.within("else:"):
+                self.operate(call, "current.info[SIZE]")
         else:
-            self.put("recorded = remember(team, current, kept, recorded)")
+            self.operate(call, "current.info[SIZE]")
         self.put("if recorded < 0: break")
 
     def after_record(self) -> None:
@@ -134,31 +120,39 @@ class ThreadsPrinter(Printer):
         self.put("replayed = Frontier(kept.queue[first:last], spare_bits, replay_info)")
         self.put("barrier(sync, threads)")
         self.put("if thread == 0:")
-        self.put("    replay_info[0], replay_info[8], replay_info[16] = last - first, 0, 0")
+        self.put(
+            "    replay_info[SIZE], replay_info[FORM], replay_info[EDGES] = last - first, 0, 0"
+        )
 
     def replay_copy(self) -> None:
         """Stages get a copy of what was recorded."""
+        step = self.step
+        call, work = (
+            f"recall(team, kept, {step}, current)",
+            f"kept.bounds[{step} + 1] - kept.bounds[{step}]",
+        )
         self.put("current, following = y, spare")
         if self.plan.has_edges:
             self.put("edge_current, edge_following = edge_y, edge_spare")
-            self.put(f"on_edges = kept.on_edges[{self.step}] != 0")
-            self.put("if on_edges:")
-            self.put(f"    recall_edges(team, kept, {self.step}, edge_current)")
-            self.put("else:")
-            self.put(f"    recall(team, kept, {self.step}, current)")
+            self.put(f"on_edges = kept.on_edges[{step}] != 0")
+            with self.within("if on_edges:"):
+                self.operate(f"recall_edges(team, kept, {step}, edge_current)", work)
+            with self.within("else:"):
+                self.operate(call, work)
         else:
-            self.put(f"recall(team, kept, {self.step}, current)")
+            self.operate(call, work)
 
     # ---- stages ---------------------------------------------------------------------------
 
     def print_push_or_pull(self, node: plan.PushOrPull) -> None:
         """One operator, which decides."""
-        stage, source = node.stage, self.source(node.stage)
-        self.put(f"size = {source}.info[0]")
-        self.put(
+        stage, source, mode = node.stage, self.source(node.stage), MODES[node.mode]
+        self.put(f"size = {source}.info[SIZE]")
+        self.operate(
             f"pulled, made, arcs = advance(team, out, into, f_{stage.functor}, "
             f"alone_{stage.functor}, {self.where(stage)}, s, t, {source}, {self.next}, marks, "
-            f"stamp, {node.exact}, {MODES[node.mode]}, left, before)"
+            f"stamp, {node.exact}, {mode}, left, before)",
+            f"arcs_to_advance(out, {source}, {mode}, most)",
         )
         self.count_calls()
         self.put("left, before = left - arcs, size")
@@ -171,20 +165,22 @@ class ThreadsPrinter(Printer):
         combine, start = f"combine_{stage.combine}", f"neutral_of_{number}"
         if stage.combine_is_functor:
             combine, start = f"f_{stage.combine[1:]}", "None"
-        into, weight = SIDES[stage.along]
+        (into, weight), source = SIDES[stage.along], self.source(stage)
         functors = f"{self.gathering(stage)}, {combine}, f_{stage.apply}, {start}"
         self.put(f"t = {self.state(weight)}")
         if node.all_at_once:
             self.gather_all(node, into, weight, functors)
         elif node.at_once:
-            self.put(
-                f"made = gather_at_once(team, {into}, {functors}, t, {self.source(stage)}, "
-                f"{self.next}, {node.keeps})"
+            self.operate(
+                f"made = gather_at_once(team, {into}, {functors}, t, {source}, {self.next}, "
+                f"{node.keeps})",
+                f"arcs_of({into}, {source}, most)",
             )
         else:
-            self.put(
-                f"made = gather(team, {into}, {functors}, t, {self.source(stage)}, {self.next}, "
-                f"totals[{number}], {node.keeps})"
+            self.operate(
+                f"made = gather(team, {into}, {functors}, t, {source}, {self.next}, "
+                f"totals[{number}], {node.keeps})",
+                f"arcs_of({into}, {source}, most)",
             )
         self.count_calls()
         self.put("pulled = True")
@@ -192,22 +188,19 @@ class ThreadsPrinter(Printer):
 
     def gather_all(self, node: plan.Gather, into: str, weight: str, functors: str) -> None:
         """A gather over all vertices in one pass, with reductions on the way."""
-        first, number = self.first_sum, node.number
-        scalars = self.add_helpers(node)
-        self.first_sum += len(scalars)
+        number, scalars = node.number, self.add_helpers(node)
         neutrals = "".join(f"neutral_{name}, " for name in scalars)
-        arrays = "".join(f"sums[{first + i}], " for i in range(len(scalars)))
+        arrays = "".join(f"sums.{name}, " for name in scalars)
         self.put(f"u = {self.state(weight, node.seen)}")
-        self.put(
+        self.operate(
             f"made = gather_all(team, {into}, {functors}, t, u, keep_{number}, reduce_{number}, "
-            f"store_{number}, ({neutrals}0,), ({arrays}0,), {self.next}, {node.keeps})"
+            f"store_{number}, ({neutrals}0,), ({arrays}0,), {self.next}, {node.keeps})",
+            f"num_vertices + len({into}.indices)",
         )
         self.swap_copies(node)
-        for i, stage in enumerate(node.fused):
+        for stage in node.fused:
             name = stage.into.name
-            self.put(
-                f"scalar_{name} = sum_up(combine_{stage.op}, neutral_{name}, sums[{first + i}])"
-            )
+            self.put(f"scalar_{name} = sum_up(combine_{stage.op}, neutral_{name}, sums.{name})")
 
     def print_edges(self, node: plan.Edges) -> None:
         """A functor at edges of all vertices."""
@@ -215,9 +208,10 @@ class ThreadsPrinter(Printer):
         first, last = stage.neighbours or (0, None)
         last = (1 << 62) if last is None else last
         self.put(f"s = {self.state('weight_out')}")
-        self.put(
+        self.operate(
             f"flag, made = edges(team, out, f_{stage.functor}, {self.where(stage)}, s, {first}, "
-            f"{last}, partials[0])"
+            f"{last}, flags)",
+            f"num_vertices * min(1 + num_arcs // num_vertices, 1 + {last} - {first})",
         )
         self.count_calls()
         self.put("changed = changed or flag")
@@ -232,56 +226,49 @@ class ThreadsPrinter(Printer):
         assert node.stage.order is not None
         field, delta = node.stage.order.field.name, self.limit(node.stage.order.delta)
         order = f"{buckets}, field_{field}, {delta}"
-        self.put(f"{mine} = Frontier({room}[0], no_bits, {room}[1])")
-        self.put(f"{later} = Frontier({room}[2], no_bits, {room}[3])")
-        self.put(f"{buckets} = {room}[4]")
+        self.put(f"{mine} = {room}.mine", f"{later} = {room}.later", f"{buckets} = {room}.near")
         self.put(f"empty(team, {mine})")
-        self.put(f"join(team, current, {mine}, {order})")
+        self.operate(f"join(team, current, {mine}, {order})", "current.info[SIZE]")
         with self.within("while True:"):
             self.ask_limit(node)
             self.take_bucket(node, mine, later, order)
             self.superstep(node)
-            self.put(f"join(team, current, {mine}, {order})")
+            self.operate(f"join(team, current, {mine}, {order})", "current.info[SIZE]")
             self.ask_until(node)
-        self.put(f"hand_on(team, {mine}, {buckets}, current)")
+        self.operate(f"hand_on(team, {mine}, {buckets}, current)", f"{mine}.info[SIZE]")
         self.close(node, outer)
 
     def take_bucket(self, node: plan.Buckets, mine: str, later: str, order: str) -> None:
         """The nearest bucket becomes the frontier; the loop ends where nothing waits."""
-        self.put(f"if {mine}.info[0] == 0: break")
+        self.put(f"if {mine}.info[SIZE] == 0: break")
         self.put(f"stopped = {self.stop_test()}")
         self.put("if stopped: break")
-        self.put(f"pick(team, {mine}, {later}, current, {order}, waiting[{node.room}][5])")
+        pick = f"pick(team, {mine}, {later}, current, {order}, waiting[{node.room}].scratch)"
+        self.operate(pick, f"{mine}.info[SIZE]")
         self.put(f"{mine}, {later} = {later}, {mine}")
-        self.put("if current.info[0] == 0: continue")
+        self.put("if current.info[SIZE] == 0: continue")
 
 
+GRAPH = tuple(f"{name} = graph.{name}" for name in GraphArrays._fields)
 PROLOGUE = (
     "team = Team(thread, threads, sync, buffers[thread])",
-    "out = Adjacency(graph[0], graph[1])",
-    "weight_out = graph[2]",
-    "into = Adjacency(graph[3], graph[4])",
-    "weight_in = graph[5]",
-    "degree = graph[6]",
-    "num_vertices, num_arcs = len(graph[0]) - 1, len(graph[1])",
-    "ids = graph[7]",
-    "both = Adjacency(graph[8], graph[9])",
-    "weight_both = graph[10]",
-    "current = Frontier(fronts[0], fronts[1], fronts[2])",
-    "following = Frontier(fronts[3], fronts[4], fronts[5])",
-    "everyone = Frontier(fronts[0], fronts[6], fronts[7])",
-    "spare = Frontier(fronts[8], fronts[9], fronts[10])",
-    "spare_bits, replay_info, no_bits = fronts[11], fronts[12], fronts[11][:0]",
-    "kept = Record(record[0], record[1], record[2], record[3])",
+    *GRAPH,
+    "num_vertices, num_arcs = len(out.indptr) - 1, len(out.indices)",
+    "current, following, everyone = fronts.current, fronts.following, fronts.everyone",
+    "spare, spare_bits, replay_info = fronts.spare, fronts.replay_bits, fronts.replay_info",
     "changed, stopped, stamp, recorded, row = False, False, 0, 0, 0",
     "left, before, calls, visited, pulled = num_arcs, 0, 0, 0, False",
     "members, clock, fused = 0, cycles(), 0",
 )
 
+
+def buffered(name: str, thread: str) -> str:
+    """The text of a frontier of edges as a thread has it."""
+    room = f"edge_rooms.{name}"
+    return f"BufferedEdges({room}.src, {room}.edge, {room}.info, edge_rooms.buffers[{thread}])"
+
+
 EDGE_PROLOGUE = (
-    "a, b, c, mine = edge_rooms[0], edge_rooms[1], edge_rooms[2], edge_rooms[3][thread]",
-    "edge_current = EdgeFrontier(a[0], a[1], a[2], mine)",
-    "edge_following = EdgeFrontier(b[0], b[1], b[2], mine)",
-    "edge_spare = EdgeFrontier(c[0], c[1], c[2], mine)",
+    *(f"edge_{name} = {buffered(name, 'thread')}" for name in ("current", "following", "spare")),
     "on_edges = False",
 )

@@ -13,24 +13,12 @@ from typing import Any
 
 from evener.device import compiled
 from evener.engine.codegen import plan
+from evener.engine.codegen.arguments import HubArrays, Links, Place
 from evener.engine.codegen.merges import Texts, made
 from evener.engine.codegen.printer import MODES, Printer
 from evener.engine.codegen.rewrite import globalized
 from evener.operators import spmd
 from evener.operators.shared import exchange, handshake, hub, world
-
-PLACE = (
-    "part", "parts", "threads", "first", "num_vertices", "num_arcs", "policy", "machine",
-    "machines", "total", "patience",
-)  # fmt: skip
-# Arrays of `evener.operators.shared.hub.Hub`.
-HUB = (
-    "machine_of", "ghosts", "shaken", "sizes", "flags", "words", "far_sizes", "box", "marks", "bits"
-)  # fmt: skip
-EXTRA = (
-    "links", "alls", "all_copies", "olds", "united", "agreed", "hub", "boxes", "far_copies",
-    "far_agreed",
-)  # fmt: skip
 
 _WORLD = (
     "agree", "sum_of", "why_stop", "census", "census_of_arcs", "ask_stop", "least", "note_links",
@@ -68,15 +56,26 @@ class ExchangePrinter(Printer):
                 found = compiled(function, allocates=False)
                 self.names[f"f_{name}"] = self.names[f"alone_{name}"] = found
 
-    def hub_text(self) -> str:
-        """The text of what a thread knows of the other machines."""
-        place = {name: f"links[0][{i}]" for i, name in enumerate(PLACE)}
-        array = {name: f"hub[{i}]" for i, name in enumerate(HUB)}
-        given = [
-            place["machine"], place["machines"], array["machine_of"], array["ghosts"],
-            place["total"], place["patience"], *(array[name] for name in HUB[2:]), "hub_shake",
-        ]  # fmt: skip
-        return f"Hub({', '.join(given)})"
+    def world_lines(self) -> tuple[str, ...]:
+        """What a thread knows of the other parts, and of the other machines."""
+        known = {
+            **{name: f"place.{name}" for name in Place._fields},
+            **{name: f"common.links.{name}" for name in Links._fields},
+        }
+        of_hub = {
+            **known, **{name: f"common.hub.{name}" for name in HubArrays._fields},
+            "shake": "hub_shake",
+        }  # fmt: skip
+        there = ", ".join(of_hub[name] for name in hub.Hub._fields)
+        known |= {"measure": "measure", "hub": f"Hub({there})"}
+        return (
+            "place, common = between.place, between.common",
+            f"world = World({', '.join(known[name] for name in world.World._fields)})",
+            "num_vertices, num_arcs = place.num_vertices, place.num_arcs",
+            "present, rows = between.present, between.rows",
+            "left, turn, half, talked, total, began = num_arcs, 0, 0, 0, 0, clock",
+            *(f"all_{name} = common.fields.{name}" for name in self.d.fields),
+        )
 
     # ---- expressions ----------------------------------------------------------------------
 
@@ -100,27 +99,23 @@ class ExchangePrinter(Printer):
 
     def values(self, names: Iterable[str]) -> str:
         """The arrays of all parts, as a tuple."""
-        return "(" + "".join(f"all_{name}, " for name in names) + "0)"
+        return _tuple(f"all_{name}" for name in names)
 
     def olds(self, names: Iterable[str]) -> str:
         """What ghosts held before, as a tuple."""
-        known = self.plan.shadowed
-        return "(" + "".join(f"olds[{known.index(name)}], " for name in names) + "0)"
+        return _tuple(f"common.olds.{name}" for name in names)
 
     def united(self, names: Iterable[str]) -> str:
         """What replicated fields held before, as a tuple."""
-        known = self.plan.united
-        return "(" + "".join(f"united[{known.index(name)}], " for name in names) + "0)"
+        return _tuple(f"common.united.{name}" for name in names)
 
     def boxes(self, names: Iterable[str]) -> str:
         """The boxes of some fields in the hub, as a tuple."""
-        known = self.plan.carried
-        return "(" + "".join(f"boxes[{known.index(name)}], " for name in names) + "0)"
+        return _tuple(f"common.boxes.{name}" for name in names)
 
     def far_copies(self, names: Iterable[str]) -> str:
         """The copies of replicated fields in the hub, as a tuple."""
-        known = self.plan.united
-        return "(" + "".join(f"far_copies[{known.index(name)}], " for name in names) + "0)"
+        return _tuple(f"common.far_copies.{name}" for name in names)
 
     def width(self, names: Iterable[str]) -> int:
         """Bytes of a message about one vertex."""
@@ -254,10 +249,9 @@ class ExchangePrinter(Printer):
 
     def agree(self, name: str, op: str) -> None:
         """Combine a scalar over all parts."""
-        at = list(self.d.scalars).index(name)
         self.talk(
             f"scalar_{name} = agree(team, world, turn, combine_{op}, neutral_{name}, "
-            f"scalar_{name}, agreed[{at}], far_agreed[{at}])",
+            f"scalar_{name}, common.agreed.{name}, common.far_agreed.{name})",
             "turn = 1 - turn",
         )
 
@@ -273,7 +267,7 @@ class ExchangePrinter(Printer):
             source, mode = self.source(node.stage), MODES["auto"]
             self.put(f"arcs = arcs_of(team, out, {source}, {mode})")
             self.talk(
-                f"size, arcs = census_of_arcs(team, world, turn, {source}.info[0], arcs)",
+                f"size, arcs = census_of_arcs(team, world, turn, {source}.info[SIZE], arcs)",
                 "turn = 1 - turn",
             )
             self.put(
@@ -351,7 +345,7 @@ class ExchangePrinter(Printer):
             self.talk(
                 f"pack_box(team, world, {pack}, {given}, stamp, half)",
                 "boxed = box_size(world, world.part, stamp)",
-                "late = tell(team, world, turn, current.info[0], boxed)",
+                "late = tell(team, world, turn, current.info[SIZE], boxed)",
             )
             self.put("arrived, told = not late, stamp")
             with self.within("while True:"):
@@ -359,7 +353,7 @@ class ExchangePrinter(Printer):
                     self.receive(node.stale, unpack, given)
                 with self.within("if not (arrived and late):"):
                     self.new_following()
-                self.put("members += current.info[0]")
+                self.put("members += current.info[SIZE]")
                 self.push_more(node)
                 self.put("if arrived: break")
                 self.empty_current()
@@ -383,3 +377,8 @@ class ExchangePrinter(Printer):
             f"deliver(team, world, {self.delivered(stale)}, told, current)",
         )
         self.put("if late: forget(team, marks, current)")
+
+
+def _tuple(names: Iterable[str]) -> str:
+    """A tuple, which is not empty where there are no names."""
+    return "(" + "".join(f"{name}, " for name in names) + "0)"

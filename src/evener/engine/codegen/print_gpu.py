@@ -1,22 +1,20 @@
 """Kernels for the grid of threads of a GPU.
 
 Operators divide their work among warps and need one barrier a stage. The whole loop stays in the
-kernel. Where a superstep is to be recorded and does not fit, the kernel writes down all that its
-variables hold and returns; the host makes room, keeps all else, and launches it again. It then
-skips what comes before the place: ``resuming`` is the number of the place until it is there.
+kernel, which returns only for more room (`evener.engine.codegen.print_resume`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from evener.device import warp
-from evener.device.states import Identity
+from evener.device.tuples import Identity
 from evener.engine.codegen import plan
+from evener.engine.codegen.arguments import GridArguments
 from evener.engine.codegen.passes import Shape, plan_of
-from evener.engine.codegen.printer import MODES, SIDES, Kernel, Printer
+from evener.engine.codegen.print_resume import ResumePrinter
+from evener.engine.codegen.printer import MODES, SIDES, Kernel
 from evener.engine.job import Job
 from evener.operators.gpu import (
     advance,
@@ -30,25 +28,16 @@ from evener.operators.gpu import (
 from evener.operators.gpu.frontier import INFO_WORDS, TURNS
 from evener.operators.gpu.schedules import SCHEDULES
 from evener.operators.gpu.schedules.dynamic import totals_by_functor
+from evener.operators.shared.frontier import EdgeFrontier
 from evener.programs import kinds
 
 # What ``auto`` takes where no list can be long, since of each only so many neighbours are visited:
 # nothing is claimed and nothing put off.
 FOR_SLICES, SHORT_SLICE = "warp_segmentation", 8
 
-SIGNATURE = (
-    "sync", "graph", "fields", "params", "fronts", "infos", "works", "marks", "pieces", "partials",
-    "totals", "parts", "copies", "ordered", "record", "edge_rooms", "waiting", "saves", "trace",
-)  # fmt: skip
 # The words of frontiers and how many were made: outside of replays, and within them.
-POOLS = (("infos[0]", "made"), ("infos[2]", "remade"))
-EDGE_POOLS = (("edge_rooms[3]", "edge_made"), ("edge_rooms[4]", "edge_remade"))
-
-MORE_ROOM = 1  # how a kernel ends that did not finish; see `evener.operators.gpu.record.end`
-SAVED_WORDS = 256  # room for all that a kernel writes down
-
-_NUMBERS = ("row", "recorded", "made", "remade", "stamp", "left", "before", "fused", "members")
-_FLAGS = ("pulled", "changed")
+POOLS = (("infos.made", "made"), ("infos.remade", "remade"))
+EDGE_POOLS = (("edge_rooms.made", "edge_made"), ("edge_rooms.remade", "edge_remade"))
 
 
 def lower_grid(
@@ -62,10 +51,10 @@ def lower_grid(
     return GridPrinter(job, made, state, schedule, relabels).print()
 
 
-class GridPrinter(Printer):
+class GridPrinter(ResumePrinter):
     """Prints for the threads of a grid."""
 
-    signature: tuple[str, ...] = SIGNATURE
+    signature = GridArguments._fields
 
     def __init__(
         self, job: Job, kernel_plan: plan.KernelPlan, state: Any, schedule: str, relabels: bool
@@ -85,11 +74,11 @@ class GridPrinter(Printer):
             tell_whole=record.tell_whole, note=record.note, end=record.end,
             prepare_replay=record.prepare_replay, remember=record.remember,
             remember_edges=record.remember_edges, save_sum=record.save_sum,
-            begin_again=record.begin_again, EdgeFrontier=edge_frontier.EdgeFrontier,
+            begin_again=record.begin_again, EdgeFrontier=EdgeFrontier,
             advance_edges=edge_frontier.advance_edges, fresh_edges=edge_frontier.fresh_edges,
         )  # fmt: skip
         if relabels:
-            self.put("ids = graph[7]")
+            self.put("ids = graph.ids")
         else:
             self.names["ids"] = Identity()
 
@@ -98,23 +87,22 @@ class GridPrinter(Printer):
     def print(self) -> Kernel:
         """The kernel: names, what a launch begins with, the loop, and what is left behind."""
         self.put(*self.prologue())
-        self.put(*(f"field_{name} = fields[{i}]" for i, name in enumerate(self.d.fields)))
-        for i, name in enumerate(self.d.scalars):
-            self.put(f"scalar_{name} = neutral_{name}", f"partial_{name} = partials[{i}]")
+        self.put(*(f"field_{name} = fields.{name}" for name in self.d.fields))
+        for name in self.d.scalars:
+            self.put(f"scalar_{name} = neutral_{name}", f"partial_{name} = partials.{name}")
         if self.plan.has_edges:
             self.put(*EDGE_PROLOGUE)
         copied = self.plan.copied
-        self.put(*(f"copy_{name} = copies[{i}]" for i, name in enumerate(copied)))
+        self.put(*(f"copy_{name} = copies.{name}" for name in copied))
         self.put(*(f"moved_{name} = False" for name in copied))
         self.put(*(f"waits_{i} = 0" for i in range(self.plan.orders)))
         if self.plan.has_both:
-            self.put("both, weight_both = Adjacency(graph[8], graph[9]), graph[10]")
+            self.put("both, weight_both = graph.both, graph.weight_both")
         if self.plan.places:
             self.put(*self.begin_again())
         self.emit(self.plan.body)
-        for i, name in enumerate(self.d.fields):
-            if name in copied:
-                self.put(f"settle(team, fields[{i}], field_{name}, moved_{name})")
+        for name in copied:
+            self.put(f"settle(team, fields.{name}, field_{name}, moved_{name})")
         for name in self.d.scalars:
             self.put(f"if team.thread == 0: partial_{name}[0] = scalar_{name}")
         self.put("tell_whole(team, trace, visited, fused)")
@@ -158,9 +146,9 @@ class GridPrinter(Printer):
         """Add to the calls of this superstep, and of the whole run: some stages are in no loop."""
         self.put("calls += done", "visited += done")
 
-    def count(self, called: str) -> None:
+    def count(self, call: str, work: str) -> None:
         """Call an operator that returns the calls of its functor."""
-        self.put(f"done = {called}")
+        self.operate(f"done = {call}", work)
         self.count_calls()
 
     def targets_call(self) -> str:
@@ -186,7 +174,7 @@ class GridPrinter(Printer):
     def print_push_or_pull(self, node: plan.PushOrPull) -> None:
         """One operator, which decides."""
         stage, source = node.stage, self.source(node.stage)
-        self.put(f"size = {source}.info[0]")
+        self.put(f"size = {source}.info[SIZE]")
         self.put(
             f"pulled, done, arcs = advance(team, visit, out, into, f_{stage.functor}, "
             f"alone_{stage.functor}, {self.where(stage)}, {stage.where is not None}, s, t, "
@@ -212,7 +200,7 @@ class GridPrinter(Printer):
             f"done, own = gather(team, {totals_of}, {into}, {self.gathering(stage)}, {combine}, "
             f"f_{stage.apply}, neutral_of_{number}, {own}, t, u, keep_{number}, reduce_{number}, "
             f"({neutrals}0,), {self.source(stage)}, {self.next}, totals[{number}], "
-            f"parts[{number}], {node.at_once}, {node.keeps}, {len(scalars) > 0}, pieces)"
+            f"subtotals[{number}], {node.at_once}, {node.keeps}, {len(scalars) > 0}, pieces)"
         )
         for i, other in enumerate(node.fused):
             self.put(f"reduce_block(team, combine_{other.op}, own[{i}], partial_{scalars[i]})")
@@ -250,19 +238,19 @@ class GridPrinter(Printer):
         stage, outer = node.advance, self.open(node)
         pool, count = POOLS[self.in_replay]
         self.put(f"s = {self.state('weight_out')}")
-        self.put("members, clock = current.info[0], cycles()")
+        self.put("members, clock = current.info[SIZE], cycles()")
         self.put(
             f"team, current, following, {count}, stamp, rounds, done = nearest(team, visit, out, "
             f"f_{stage.functor}, {self.where(stage)}, s, {self.order(node)}, current, following, "
-            f"{pool}, {count}, marks, stamp, ordered[0], ordered[1], ordered[2], ordered[3], "
-            "pieces)"
+            f"{pool}, {count}, marks, stamp, ordered.words, ordered.far, ordered.farther, "
+            "ordered.in_far, pieces)"
         )
         self.put("visited += done")
         self.put("if rounds > 0:")
         self.note_fused("done")
         if self.plan.places and not self.in_replay:  # it is empty: any queue will do
-            self.put("current = Frontier(fronts[0], fronts[1], current.info)")
-            self.put("following = Frontier(fronts[2], fronts[3], following.info)")
+            for name in ("current", "following"):
+                self.put(f"{name} = Frontier(fronts.{name}.queue, fronts.{name}.bits, {name}.info)")
             self.put("side = False")
         self.close(node, outer)
 
@@ -274,12 +262,10 @@ class GridPrinter(Printer):
         mine, later, turned = f"mine_{number}", f"later_{number}", f"turned_{number}"
         assert node.stage.order is not None
         field, delta = node.stage.order.field.name, self.limit(node.stage.order.delta)
-        order = f"{room}[3], field_{field}, {delta}"
+        order = f"{room}.near, field_{field}, {delta}"
         with self.skipped_over(node):
             self.begin()
-            for i, name in enumerate((mine, later)):
-                self.put(f"{name} = Frontier({room}[{i}], spare_bits, {room}[2])")
-            self.put(f"{turned} = False")
+            self.put(f"{mine}, {later}, {turned} = {room}.mine, {room}.later, False")
             self.renew_waiting(node, mine)
             self.put(f"join(team, current, {mine}, {order})")
         with self.within("while True:"):
@@ -288,7 +274,7 @@ class GridPrinter(Printer):
                 self.ask_waiting(node, mine)
                 self.begin(makes=self.next)
                 self.renew_waiting(node, later)
-                self.pick(mine, f"{room}[3]", f"{later}, {self.next}, {order}")
+                self.pick(mine, f"{room}.near", f"{later}, {self.next}, {order}")
                 self.put(f"{mine}, {later}, {turned} = {later}, {mine}, not {turned}")
                 self.swap()
                 self.ask_picked()
@@ -297,18 +283,18 @@ class GridPrinter(Printer):
             self.put(f"join(team, current, {mine}, {order})")
             self.ask_until(node)
         self.begin(makes=self.next)
-        self.put(f"hand_on(team, {mine}, {room}[3], {self.next})")
+        self.put(f"hand_on(team, {mine}, {room}.near, {self.next})")
         self.swap()
         self.close(node, outer)
 
     def renew_waiting(self, node: plan.Buckets, name: str) -> None:
         """Give those that wait the next words of their pool, which are empty."""
         self.put(f"waits_{node.room} += 1")
-        self.put(f"{name} = fresh(team, {name}, waiting[{node.room}][2], waits_{node.room})")
+        self.put(f"{name} = fresh(team, {name}, waiting[{node.room}].words, waits_{node.room})")
 
     def ask_waiting(self, node: plan.Buckets, mine: str) -> None:
         """End an ordered loop where nothing waits."""
-        self.put(f"if {mine}.info[0] == 0: break")
+        self.put(f"if {mine}.info[SIZE] == 0: break")
         self.put(f"stopped = {self.stop_test()}")
         self.put("if stopped: break")
 
@@ -318,14 +304,14 @@ class GridPrinter(Printer):
 
     def ask_picked(self) -> None:
         """Take the next bucket where all of this one were settled before."""
-        self.put("if current.info[0] == 0: continue")
+        self.put("if current.info[SIZE] == 0: continue")
 
     # ---- backwards ------------------------------------------------------------------------
 
     def before_replay(self, node: plan.Replay) -> None:
         """Words of the last recorded frontier."""
         if node.in_place:
-            self.put("prepare_replay(team, infos[3], kept, recorded - 1)")
+            self.put("prepare_replay(team, infos.replayed, kept, recorded - 1)")
             self.put("barrier(sync)")
 
     def replay_in_place(self) -> None:
@@ -335,9 +321,9 @@ class GridPrinter(Printer):
         self.put(f"words = {step} % {TURNS} * {INFO_WORDS}")
         self.put(
             "replayed = Frontier(kept.queue[first:last], spare_bits, "
-            f"infos[3][words:words + {INFO_WORDS}])"
+            f"infos.replayed[words:words + {INFO_WORDS}])"
         )
-        self.put(f"prepare_replay(team, infos[3], kept, {step} - 1)")
+        self.put(f"prepare_replay(team, infos.replayed, kept, {step} - 1)")
 
     def replay_copy(self) -> None:
         """Stages get a copy of what was recorded."""
@@ -357,159 +343,22 @@ class GridPrinter(Printer):
             self.renew("current")
             self.put(f"recall(team, kept, {self.step}, current)")
 
-    # ---- places where a kernel may return, and begin again --------------------------------
 
-    @contextmanager
-    def guarded(self, guard: plan.Guard) -> Iterator[None]:
-        """Skip a stage on the way to a place that is not in it."""
-        condition = "resuming == 0"
-        if guard.first <= guard.last:
-            condition += f" or {guard.first} <= resuming <= {guard.last}"
-        with self.within(f"if {condition}:"):
-            yield
-
-    def swap(self) -> None:
-        """The frontier that was made is the current one."""
-        super().swap()
-        if self.plan.places and not self.in_replay:
-            self.put("side = not side")
-
-    def swap_edges(self) -> None:
-        """The frontier of edges that was made is the current one."""
-        super().swap_edges()
-        if self.plan.places and not self.in_replay:
-            self.put("edge_side = not edge_side")
-
-    def remember(self, node: plan.Loop) -> None:
-        """Keep the frontier for `backwards`: a place to return from, and to begin again at."""
-        call = "remember(team, current, kept, recorded, trace)"
-        with self.within(f"if resuming == 0 or resuming == {node.place}:"):
-            self.put("resuming = 0")
-            if self.plan.has_edges:
-                self.put("if on_edges:")
-                self.put(f"    enough = {call.replace('(team, ', '_edges(team, edge_')}")
-                self.put("else:", f"    enough = {call}")
-            else:
-                self.put(f"enough = {call}")
-            with self.within("if enough < 0:"):
-                self.put("barrier(sync)")  # all have read what blocks left for a reduction
-                for name in self.d.scalars:
-                    self.put(f"if team.thread == 0: partial_{name}[0] = scalar_{name}")
-                self.save(node.place)
-                self.put(f"return {MORE_ROOM}")
-            self.put("recorded = enough")
-
-    def saved(self) -> tuple[list[str], list[str], list[str]]:
-        """The variables that are written down: numbers, flags, and sums over the threads."""
-        numbers = [*_NUMBERS, *(f"waits_{i}" for i in range(self.plan.orders))]
-        flags = [*_FLAGS, "side", *(f"moved_{name}" for name in self.plan.copied)]
-        sums = ["visited"]
-        if self.plan.has_edges:
-            numbers += ["edge_made", "edge_remade"]
-            flags += ["on_edges", "edge_side"]
-        for number in self.plan.saved:
-            numbers += [f"step_{number}", f"members_{number}"]
-            flags += [f"changed_{number}", f"pulled_{number}"]
-            sums += [f"calls_{number}"]
-        flags += [f"turned_{node.number}" for node in self.saved_buckets()]
-        assert 1 + len(numbers) + len(flags) + len(sums) <= SAVED_WORDS
-        return numbers, flags, sums
-
-    def saved_buckets(self) -> list[plan.Buckets]:
-        """Ordered loops around a place."""
-        buckets = [node for node in self.plan.nodes() if isinstance(node, plan.Buckets)]
-        return [node for node in buckets if node.has_place]
-
-    def save(self, place: int) -> None:
-        """Write all variables down."""
-        numbers, flags, sums = self.saved()
-        # One by one: to the compiler a tuple of them is a choice among them in each round.
-        self.put("if team.thread == 0:", f"    saves[0] = {place}")
-        for i, name in enumerate((*numbers, *flags), 1):
-            self.put(f"    saves[{i}] = np.int64({name})")
-        for i, name in enumerate(sums, 1 + len(numbers) + len(flags)):
-            self.put(f"save_sum(team, saves, {i}, np.int64({name}))")
-
-    def begin_again(self) -> list[str]:
-        """Lines that take what was written down, where the kernel begins again."""
-        numbers, flags, sums = self.saved()
-        at = dict(zip([*numbers, *flags, *sums], range(1, SAVED_WORDS), strict=False))
-        known = {*_NUMBERS, *_FLAGS, "visited", "on_edges", "edge_made", "edge_remade"}
-
-        def unknown(names: list[str]) -> list[str]:
-            return [
-                name for name in names
-                if name not in known and not name.startswith(("moved_", "waits_"))
-            ]  # fmt: skip
-
-        lines = [f"{name} = 0" for name in unknown([*numbers, *sums])]
-        lines += [f"{name} = False" for name in unknown(flags)]
-        lines += [f"spent_{number} = cycles() - clock" for number in self.plan.saved]
-        lines += ["resuming = saves[0]", "if resuming != 0:"]
-        lines += [f"    {name} = saves[{at[name]}]" for name in numbers]
-        lines += [f"    {name} = saves[{at[name]}] != 0" for name in flags]
-        lines += [f"    {name} = saves[{at[name]}] if team.thread == 0 else 0" for name in sums]
-        lines += [f"    {line}" for line in self.frontiers_again()]
-        for name in self.plan.copied:
-            exchange = f"field_{name}, copy_{name} = copy_{name}, field_{name}"
-            lines.append(f"    if moved_{name}: {exchange}")
-        lines += [f"    scalar_{name} = partial_{name}[0]" for name in self.d.scalars]
-        return [*lines, "    begin_again(team, saves)"]
-
-    def frontiers_again(self) -> list[str]:
-        """Lines that make the frontiers of when the kernel returned."""
-
-        def words(pool: str, count: str) -> str:
-            first = f"{count} % {TURNS} * {INFO_WORDS}"
-            return f"{pool}[{first}:{first} + {INFO_WORDS}]"
-
-        lines = [
-            "if side: current, following = following, current",
-            f"current = Frontier(current.queue, current.bits, {words('infos[0]', 'made')})",
-        ]
-        if self.plan.has_edges:
-            info = words("edge_rooms[3]", "edge_made")
-            lines += [
-                "if edge_side: edge_current, edge_following = edge_following, edge_current",
-                f"edge_current = EdgeFrontier(edge_current.src, edge_current.edge, {info})",
-            ]
-        for node in self.saved_buckets():
-            room = f"waiting[{node.room}]"
-            info = words(f"{room}[2]", f"waits_{node.room}")
-            mine, later = f"mine_{node.number}", f"later_{node.number}"
-            lines += [
-                f"{mine} = Frontier({room}[0], spare_bits, {info})",
-                f"{later} = Frontier({room}[1], spare_bits, {info})",
-                f"if turned_{node.number}:",
-                f"    {mine} = Frontier({room}[1], spare_bits, {info})",
-                f"    {later} = Frontier({room}[0], spare_bits, {info})",
-            ]
-        return lines
-
-
+_FRONTIERS = ("current", "following", "everyone", "spare")
 PROLOGUE = (
-    "team = new_team(sync, works, graph[1])",
-    "out = Adjacency(graph[0], graph[1])",
-    "weight_out = graph[2]",
-    "into = Adjacency(graph[3], graph[4])",
-    "weight_in = graph[5]",
-    "degree = graph[6]",
-    "num_vertices, num_arcs = len(graph[0]) - 1, len(graph[1])",
-    f"current = Frontier(fronts[0], fronts[1], infos[0][:{INFO_WORDS}])",
-    f"following = Frontier(fronts[2], fronts[3], infos[0][:{INFO_WORDS}])",
-    "everyone = Frontier(fronts[0], fronts[6], infos[1])",
-    f"spare = Frontier(fronts[4], fronts[5], infos[2][:{INFO_WORDS}])",
-    "spare_bits = fronts[6]",
-    "kept = Record(record[0], record[1], record[2], record[3])",
+    "team = new_team(sync, works, graph.out.indices)",
+    "out, weight_out = graph.out, graph.weight_out",
+    "into, weight_in = graph.into, graph.weight_in",
+    "degree = graph.degree",
+    "num_vertices, num_arcs = len(out.indptr) - 1, len(out.indices)",
+    *(f"{name} = fronts.{name}" for name in _FRONTIERS),
+    "spare_bits = everyone.bits",
     "members, clock, fused = 0, cycles(), 0",
     "changed, stopped, stamp, recorded, row, made, remade = False, False, 0, 0, 0, 0, 0",
     "left, before, calls, visited, pulled = num_arcs, 0, 0, 0, False",
 )
 
 EDGE_PROLOGUE = (
-    "a, b, c = edge_rooms[0], edge_rooms[1], edge_rooms[2]",
-    "edge_current = EdgeFrontier(a[0], a[1], edge_rooms[3])",
-    "edge_following = EdgeFrontier(b[0], b[1], edge_rooms[3])",
-    "edge_spare = EdgeFrontier(c[0], c[1], edge_rooms[4])",
+    *(f"edge_{name} = edge_rooms.{name}" for name in ("current", "following", "spare")),
     "edge_made, edge_remade, on_edges = 0, 0, False",
 )

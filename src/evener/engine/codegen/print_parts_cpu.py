@@ -12,8 +12,8 @@ from evener.device import compiled
 from evener.engine.codegen import plan
 from evener.engine.codegen.merges import Texts
 from evener.engine.codegen.passes import Shape, plan_of
-from evener.engine.codegen.print_cpu import PROLOGUE, SIGNATURE, ThreadsPrinter
-from evener.engine.codegen.print_exchange import EXTRA, MEMBERS, PLACE, ExchangePrinter
+from evener.engine.codegen.print_cpu import PROLOGUE, ThreadsPrinter
+from evener.engine.codegen.print_exchange import MEMBERS, ExchangePrinter
 from evener.engine.codegen.printer import Kernel
 from evener.engine.codegen.rewrite import globalized, without_atomics
 from evener.engine.job import Job
@@ -22,11 +22,6 @@ from evener.operators.shared import buckets, direction, edge_frontier
 
 _EXCHANGE = ("deliver", "unite", "watch_shared", "remember_apart", "remember_edges_apart")
 _ADVANCE = ("push_apart", "pull_apart", "push_more")
-
-LINKS = (
-    "place", "sync", "words", "bases", "owned", "ghosts", "home", "marks", "box", "boxed", "bits",
-    "words_from", "counts", "tally", "traffic", "buffers", "rows",
-)  # fmt: skip
 
 
 def lower_parts(
@@ -45,8 +40,6 @@ def lower_parts(
 
 class PartsPrinter(ExchangePrinter, ThreadsPrinter):
     """Prints for the threads of a part."""
-
-    signature = (*SIGNATURE, *EXTRA)
 
     def __init__(
         self, job: Job, kernel_plan: plan.KernelPlan, state: Any, measure: Any, single: bool
@@ -79,22 +72,11 @@ class PartsPrinter(ExchangePrinter, ThreadsPrinter):
 
     def prologue(self) -> tuple[str, ...]:
         """What the names in a kernel stand for."""
-        place = {name: f"links[0][{i}]" for i, name in enumerate(PLACE)}
-        link = {name: f"links[{i}]" for i, name in enumerate(LINKS)}
-        world = [place["part"], place["parts"], place["threads"], place["first"]]
-        world += [link[name] for name in LINKS[1:-2]]
-        bounds = f"{link['words_from']}[world.part]:{link['words_from']}[world.part + 1]"
-        box = "world.box[world.ghosts[world.part, 0]:world.ghosts[world.part, -1]]"
         return (
             *PROLOGUE,
-            f"world = World({', '.join(world)}, {place['policy']}, measure, {self.hub_text()})",
-            f"ghost_team = Team(thread, threads, sync, {link['buffers']}[thread])",
-            f"num_vertices, num_arcs = {place['num_vertices']}, {place['num_arcs']}",
-            f"box = Frontier({box}, no_bits, world.boxed[world.part])",
-            f"present = world.bits[{bounds}]",
-            f"rows = {link['rows']}",
-            "left, turn, half, talked, total, began = num_arcs, 0, 0, 0, 0, clock",
-            *(f"all_{name} = alls[{i}]" for i, name in enumerate(self.d.fields)),
+            *self.world_lines(),
+            "ghost_team = Team(thread, threads, sync, between.buffers[thread])",
+            "box = between.box",
         )
 
     def note(self) -> None:
@@ -153,8 +135,7 @@ class PartsPrinter(ExchangePrinter, ThreadsPrinter):
         """As on one device; the arrays of all parts are swapped alike."""
         super().gather_all(node, into, weight, functors)
         for name in node.seen:
-            i, j = self.plan.copied.index(name), list(self.d.fields).index(name)
-            self.put(f"all_{name} = all_copies[{i}] if moved_{name} else alls[{j}]")
+            self.put(f"all_{name} = common.copies.{name} if moved_{name} else common.fields.{name}")
         for stage in node.fused:
             self.agree(stage.into.name, stage.op)
 
@@ -172,10 +153,11 @@ class PartsPrinter(ExchangePrinter, ThreadsPrinter):
 
     def push_more(self, node: plan.RunAhead) -> None:
         """Push from the current frontier to those."""
-        self.count(
-            f"push_more(team, ghost_team, out, f_{node.advance.functor}, always, s, current, "
-            f"{self.next}, box, marks, stamp, True)"
+        self.put(
+            f"made = push_more(team, ghost_team, out, f_{node.advance.functor}, always, s, "
+            f"current, {self.next}, box, marks, stamp, True)"
         )
+        self.count_calls()
 
     def empty_current(self) -> None:
         """An empty frontier for those that arrive, before all parts meet."""
@@ -207,13 +189,12 @@ class PartsPrinter(ExchangePrinter, ThreadsPrinter):
         assert node.stale is not None
         stage, outer = node.advance, self.open(node)
         self.put(f"s = {self.state('weight_out')}")
-        self.put("members, clock = current.info[0], cycles()")
+        self.put("members, clock = current.info[SIZE], cycles()")
         self.put(
             f"rounds, made, stamp, turn, heard = nearest_apart(team, ghost_team, world, out, "
-            f"f_{stage.functor}, {self.where(stage)}, s, {self.order(node)}, current, ordered[0], "
-            "ordered[1], Pool(ordered[2][thread], ordered[3][thread], ordered[4][thread], "
-            "ordered[5][thread], ordered[6][thread]), box, marks, stamp, turn, "
-            f"{self.emitted(node.stale)})"
+            f"f_{stage.functor}, {self.where(stage)}, s, {self.order(node)}, current, "
+            "ordered.words, ordered.bucket, pool_of(ordered.pools, thread), box, marks, stamp, "
+            f"turn, {self.emitted(node.stale)})"
         )
         self.put("visited, talked = visited + made, talked + heard")
         self.put("if rounds > 0:")
@@ -223,13 +204,13 @@ class PartsPrinter(ExchangePrinter, ThreadsPrinter):
     def take_bucket(self, node: plan.Buckets, mine: str, later: str, order: str) -> None:
         """The nearest bucket of all parts becomes the frontier."""
         room, buckets = f"waiting[{node.room}]", f"buckets_{node.number}"
-        self.total(f"{mine}.info[0]")
+        self.total(f"{mine}.info[SIZE]")
         self.put("if total == 0: break")
         self.put(f"stopped = {self.stop_test(node)}")
         self.put("if stopped: break")
-        self.put(f"near = nearest_waiting(team, {mine}, {buckets}, {room}[5])")
+        self.put(f"near = nearest_waiting(team, {mine}, {buckets}, {room}.scratch)")
         self.talk("near = least(team, world, turn, near)", "turn = 1 - turn")
         self.put(f"take(team, {mine}, {later}, current, {order}, near)")
         self.put(f"{mine}, {later} = {later}, {mine}")
-        self.total("current.info[0]")
+        self.total("current.info[SIZE]")
         self.put("if total == 0: continue")

@@ -7,8 +7,9 @@ from typing import Any
 from evener.engine.codegen import plan
 from evener.engine.codegen.merges import Texts
 from evener.engine.codegen.passes import Shape, plan_of
-from evener.engine.codegen.print_exchange import EXTRA, MEMBERS, PLACE, ExchangePrinter
-from evener.engine.codegen.print_gpu import MORE_ROOM, POOLS, PROLOGUE, SIGNATURE, GridPrinter
+from evener.engine.codegen.print_exchange import MEMBERS, ExchangePrinter
+from evener.engine.codegen.print_gpu import POOLS, PROLOGUE, GridPrinter
+from evener.engine.codegen.print_resume import MORE_ROOM
 from evener.engine.codegen.printer import Kernel
 from evener.engine.job import Job
 from evener.operators.gpu import advance_apart as apart
@@ -18,11 +19,6 @@ from evener.operators.shared.world import FULL
 
 _EXCHANGE = ("deliver", "unite", "next_stamp", "remember_apart", "remember_edges_apart")
 _ADVANCE = ("push_apart", "pull_apart", "targets_apart")
-
-LINKS = (
-    "place", "sync", "words", "bases", "owned", "ghosts", "home", "marks", "box", "boxed", "bits",
-    "words_from", "counts", "tally", "traffic", "present", "rows",
-)  # fmt: skip
 
 
 def lower_grid_parts(
@@ -38,8 +34,6 @@ def lower_grid_parts(
 
 class GridPartsPrinter(ExchangePrinter, GridPrinter):
     """Prints for the grid of a part."""
-
-    signature = (*SIGNATURE, *EXTRA)
 
     def __init__(
         self, job: Job, kernel_plan: plan.KernelPlan, state: Any, schedule: str, measure: Any
@@ -58,18 +52,7 @@ class GridPartsPrinter(ExchangePrinter, GridPrinter):
 
     def prologue(self) -> tuple[str, ...]:
         """What the names in a kernel stand for."""
-        place = {name: f"links[0][{i}]" for i, name in enumerate(PLACE)}
-        link = {name: f"links[{i}]" for i, name in enumerate(LINKS)}
-        world = [place["part"], place["parts"], place["threads"], place["first"]]
-        world += [link[name] for name in LINKS[1:-2]]
-        return (
-            *PROLOGUE,
-            f"world = World({', '.join(world)}, {place['policy']}, measure, {self.hub_text()})",
-            f"num_vertices, num_arcs = {place['num_vertices']}, {place['num_arcs']}",
-            f"present, rows = {link['present']}, {link['rows']}",
-            "left, turn, half, talked, total, began = num_arcs, 0, 0, 0, 0, clock",
-            *(f"all_{name} = alls[{i}]" for i, name in enumerate(self.d.fields)),
-        )
+        return (*PROLOGUE, *self.world_lines())
 
     def outcome(self) -> str:
         """How it ended."""
@@ -124,8 +107,7 @@ class GridPartsPrinter(ExchangePrinter, GridPrinter):
         """As on one device; the arrays of all parts are swapped alike."""
         super().print_gather(node)
         for name in node.seen if node.copies else ():
-            i, j = self.plan.copied.index(name), list(self.d.fields).index(name)
-            self.put(f"all_{name} = all_copies[{i}] if moved_{name} else alls[{j}]")
+            self.put(f"all_{name} = common.copies.{name} if moved_{name} else common.fields.{name}")
         for other in node.fused:
             self.agree(other.into.name, other.op)
 
@@ -152,7 +134,7 @@ class GridPartsPrinter(ExchangePrinter, GridPrinter):
 
     def ask_waiting(self, node: plan.Buckets, mine: str) -> None:
         """End an ordered loop where nothing waits in any part."""
-        self.total(f"{mine}.info[0]")
+        self.total(f"{mine}.info[SIZE]")
         self.put("if total == 0: break")
         self.put(f"stopped = {self.stop_test(node)}")
         self.put("if stopped: break")
@@ -165,7 +147,7 @@ class GridPartsPrinter(ExchangePrinter, GridPrinter):
 
     def ask_picked(self) -> None:
         """Take the next bucket where all parts have settled theirs before."""
-        self.total("current.info[0]")
+        self.total("current.info[SIZE]")
         self.put("if total == 0: continue")
 
     def stop_test(self, node: plan.AnyLoop | None = None) -> str:
@@ -194,12 +176,13 @@ class GridPartsPrinter(ExchangePrinter, GridPrinter):
         stage, outer = node.advance, self.open(node)
         pool, count = POOLS[self.in_replay]
         self.put(f"s = {self.state('weight_out')}")
-        self.put("members, clock = current.info[0], cycles()")
+        self.put("members, clock = current.info[SIZE], cycles()")
         self.put(
             f"team, current, following, {count}, stamp, turn, rounds, done, heard = nearest_apart("
             f"team, world, visit, out, f_{stage.functor}, {self.where(stage)}, s, "
             f"{self.order(node)}, current, following, {pool}, {count}, marks, stamp, turn, "
-            f"ordered[0], ordered[1], ordered[2], ordered[3], pieces, {self.emitted(node.stale)})"
+            "ordered.words, ordered.far, ordered.farther, ordered.in_far, pieces, "
+            f"{self.emitted(node.stale)})"
         )
         self.put("visited, talked = visited + done, talked + heard")
         self.put("if rounds > 0:")

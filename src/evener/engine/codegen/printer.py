@@ -27,7 +27,6 @@ from evener.engine.codegen.functors import place_of
 from evener.engine.codegen.passes import NotLoweredError
 from evener.engine.codegen.rewrite import without_atomics
 from evener.engine.job import Job, field_dtype
-from evener.operators.cpu.frontier import Adjacency
 from evener.operators.shared import buckets, edge_frontier, record, vertices
 from evener.operators.shared import frontier as shared
 from evener.programs import kinds
@@ -67,11 +66,12 @@ class Printer(ABC):
         self.helpers: dict[str, str] = {}
         self.names: dict[str, Any] = {
             "np": np, "State": state, "STOP": STOP, "show": show, "always": shared.always,
-            "Frontier": shared.Frontier, "Adjacency": Adjacency,
+            "SIZE": shared.SIZE,
+            "Frontier": shared.Frontier,
             "filter_": vertices.filter, "compute": vertices.compute,
             "filter_edges": edge_frontier.filter_edges,
             "compute_edges": edge_frontier.compute_edges, "targets": edge_frontier.targets,
-            "Record": record.Record, "remember": record.remember, "recall": record.recall,
+            "remember": record.remember, "recall": record.recall,
             "remember_edges": record.remember_edges, "recall_edges": record.recall_edges,
             "join": buckets.join, "pick": buckets.pick, "hand_on": buckets.hand_on,
         }  # fmt: skip
@@ -108,6 +108,10 @@ class Printer(ABC):
         for line in lines:
             self.lines.append("    " * self.indent + line)
 
+    def operate(self, call: str, work: str) -> None:
+        """Call an operator that has so much to do, in arcs or as many small pieces of work."""
+        self.put(call)
+
     @contextmanager
     def within(self, head: str) -> Iterator[None]:
         """Lines that stand below a line that ends in a colon."""
@@ -139,7 +143,7 @@ class Printer(ABC):
     def state(self, weight: str, written: tuple[str, ...] = ()) -> str:
         """The text of a state; fields that are being ``written`` are their second copies."""
         parts = [f"copy_{f}" if f in written else f"field_{f}" for f in self.d.fields]
-        parts += [f"params[{i}]" for i in range(len(self.d.params))]
+        parts += [f"params.{name}" for name in self.d.params]
         parts += [f"scalar_{name}" for name in self.d.scalars]
         parts += [weight, "ids", "degree", f"np.int64({self.step})", "num_vertices", "changed"]
         return f"State({', '.join(parts)})"
@@ -147,14 +151,14 @@ class Printer(ABC):
     def limit(self, given: Any) -> str:
         """A number that a stage was given, or the parameter that it names."""
         if isinstance(given, Param):
-            return f"params[{list(self.d.params).index(given.name)}]"
+            return f"params.{given.name}"
         return str(given)
 
     def size(self) -> str:
         """The size of the frontier, of vertices or of edges."""
         if self.plan.has_edges:
-            return "(edge_current.info[0] if on_edges else current.info[0])"
-        return "current.info[0]"
+            return "(edge_current.info[SIZE] if on_edges else current.info[SIZE])"
+        return "current.info[SIZE]"
 
     def source(self, stage: kinds.Stage) -> str:
         """What a stage runs over."""
@@ -238,9 +242,9 @@ class Printer(ABC):
         """Add to the calls of this superstep, and of the whole run: some stages are in no loop."""
         self.put("calls += made", "visited += made")
 
-    def count(self, called: str) -> None:
+    def count(self, call: str, work: str) -> None:
         """Call an operator that returns the calls of its functor."""
-        self.put(f"made = {called}")
+        self.operate(f"made = {call}", work)
         self.count_calls()
 
     def swap(self) -> None:
@@ -278,14 +282,14 @@ class Printer(ABC):
         with self.within("if on_edges:"):
             self.begin(makes="current")
             self.stamp()
-            self.put(self.targets_call())
+            self.operate(self.targets_call(), "edge_current.info[SIZE]")
             self.emit(node.nodes)
 
     def print_emit_edges(self, node: plan.EmitEdges) -> None:
         """From vertices to edges."""
         self.begin(makes="edge_following")
         self.put(f"s = {self.state('weight_out')}")
-        self.count(self.edges_call(node.stage))
+        self.count(self.edges_call(node.stage), f"arcs_of(out, {self.source(node.stage)}, most)")
         self.swap_edges()
 
     def print_filter(self, node: plan.Filter) -> None:
@@ -294,12 +298,14 @@ class Printer(ABC):
         if node.stage.on_edges:
             self.begin(makes="edge_following")
             self.put(f"s = {state}")
-            self.count(f"filter_edges(team, out, {functor}, s, edge_current, edge_following)")
+            call = f"filter_edges(team, out, {functor}, s, edge_current, edge_following)"
+            self.count(call, "edge_current.info[SIZE]")
             self.swap_edges()
             return
         self.begin(makes=self.next)
+        source = self.source(node.stage)
         self.put(f"s = {state}")
-        self.put(f"filter_(team, {functor}, s, {self.source(node.stage)}, {self.next})")
+        self.operate(f"filter_(team, {functor}, s, {source}, {self.next})", f"{source}.info[SIZE]")
         self.swap()
 
     def print_compute(self, node: plan.Compute) -> None:
@@ -308,18 +314,22 @@ class Printer(ABC):
         self.begin()
         self.put(f"s = {self.state('weight_out')}")
         if node.stage.on_edges:
-            self.count(f"compute_edges(team, out, {functor}, s, edge_current)")
+            call = f"compute_edges(team, out, {functor}, s, edge_current)"
+            self.count(call, "edge_current.info[SIZE]")
         else:
-            self.put(f"compute(team, {functor}, s, {self.source(node.stage)})")
+            source = self.source(node.stage)
+            self.operate(f"compute(team, {functor}, s, {source})", f"{source}.info[SIZE]")
 
     def print_reduce(self, node: plan.Reduce) -> None:
         """A scalar of what a functor returns."""
         stage, name = node.stage, node.stage.into.name
+        source = self.source(stage)
         self.begin()
         self.put(f"s = {self.state('weight_out')}")
-        self.put(
+        self.operate(
             f"scalar_{name} = reduce(team, f_{stage.functor}, combine_{stage.op}, "
-            f"neutral_{name}, s, {self.source(stage)}, partial_{name})"
+            f"neutral_{name}, s, {source}, partial_{name})",
+            f"{source}.info[SIZE]",
         )
 
     def swap_copies(self, node: plan.Gather) -> None:

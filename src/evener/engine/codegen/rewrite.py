@@ -147,7 +147,7 @@ def _compiled_like(function: Any, definition: ast.FunctionDef) -> Any:
     closure = tuple(cells[name] for name in made.__code__.co_freevars)
     names = function.__globals__
     if _WHOLE in made.__code__.co_names:
-        names = {**names, _WHOLE: np.int64}  # as `evener.device.states.Identity` gives it
+        names = {**names, _WHOLE: np.int64}  # as `evener.device.tuples.Identity` gives it
     return types.FunctionType(
         made.__code__, names, function.__name__, function.__defaults__, closure
     )

@@ -26,7 +26,7 @@ LAUNCH = "launch"  # of a kernel on a graph
 MAPPED = "mapped"  # before the name of what stays in the host's memory
 
 ALIGNED = 256  # bytes at which an array may begin
-CLEARED, SCRATCH, RECORD, FIELDS = "cleared", "scratch", "record", "fields"
+CLEARED, SCRATCH, RECORD = "cleared", "scratch", "record"
 
 # Vertices are put in the order of their degrees where that pays for a gather over all of them: in
 # graphs that are large, and skewed, by the largest degree as a multiple of the mean.
@@ -35,9 +35,12 @@ _BYTES_TO_RELABEL = 32  # for each arc, at most, while the order is made
 
 
 class HostMemory:
-    """The same arrays in the host's memory: to compile, and to simulate."""
+    """As `Layout`, arrays in the host's memory: to compile, and to simulate."""
 
     library = np
+
+    def __init__(self, **given: np.ndarray):
+        self.given = given
 
     def cleared(self, length: int, dtype: Any) -> Any:
         """An array of zeros."""
@@ -49,9 +52,11 @@ class HostMemory:
         """An array of anything."""
         return np.empty(length, dtype)
 
-    def field(self, field: Any) -> Any:
-        """A field with the values that it begins with."""
-        return field.made_by(np) if isinstance(field, LazyArray) else np.array(field)
+    def named(self, region: str, length: int, dtype: Any) -> Any:
+        """An array that is given, or zeros."""
+        if region not in self.given:
+            self.given[region] = np.zeros(length, dtype)
+        return self.given[region]
 
 
 class Layout:
@@ -77,9 +82,9 @@ class Layout:
         """An array of anything that may be moved to more room."""
         return self._place(length, dtype, RECORD)
 
-    def field(self, field: Any) -> device.Span:
-        """A field, which is an array of its own in each run: it may be a result."""
-        return device.Span(field.dtype, len(field), 0, FIELDS)
+    def named(self, region: str, length: int, dtype: Any) -> device.Span:
+        """An array of its own in each run, under this name: fields, since they may be results."""
+        return device.Span(np.dtype(dtype), length, 0, region)
 
     def _place(self, length: int, dtype: Any, region: str) -> device.Span:
         dtype = np.dtype(dtype)
@@ -262,18 +267,20 @@ def _relabel(library: Any, graph: Graph) -> OnDevice:
 # ---- a run -------------------------------------------------------------------------------------
 
 
-def fill_fields(library: Any, fields: dict[str, Any], at: OnDevice, fixed: set[str]) -> list[Any]:
+def fill_fields(
+    library: Any, fields: dict[str, Any], at: OnDevice, fixed: set[str]
+) -> dict[str, Any]:  # fmt: skip
     """The fields on the GPU, with the values that they begin with.
 
     ``fixed`` ones are indexed by the ids that the user knows, whatever order vertices are in.
     """
-    made = []
+    made = {}
     for name, field in fields.items():
         array = field.made_by(library) if isinstance(field, LazyArray) else library.array(field)
         uniform = isinstance(field, LazyArray) and field.is_uniform
         if at.order is not None and name not in fixed and not uniform:
             array = array[at.order]
-        made.append(array)
+        made[name] = array
     return made
 
 

@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from evener.device import available_memory, format_bytes
+from evener.engine.codegen.arguments import ThreadBuckets, ThreadEdges, Waiting
 from evener.engine.records import out_of_room
 from evener.errors import MemoryBudgetError
 from evener.operators.cpu import nearest
 from evener.operators.cpu.frontier import BUFFER, INFO_WORDS, NUMBER
+from evener.operators.shared.frontier import EdgeFrontier, Frontier
+from evener.operators.shared.record import Record
 from evener.programs.stages import Advance, Backwards, Repeat, walk
 
 if TYPE_CHECKING:
@@ -91,18 +94,16 @@ def room(length: int, dtype: np.dtype) -> np.ndarray:
 
 def record_rooms(
     ids: np.dtype, replays: bool, has_edges: bool, length: int, *, fixed: bool = False
-) -> Arrays:
-    """A record of so many entries at most; see `evener.operators.cpu.record`.
-
-    A ``fixed`` one has all its memory from the beginning.
-    """
+) -> Record:
+    """A record of up to ``length`` entries; a ``fixed`` one has all its memory at once."""
     if not replays:
-        return room(0, ids), np.zeros(2, _WORD), np.empty(0, np.uint64), np.empty(0, np.uint8)
+        nothing = np.empty(0, np.uint64), np.empty(0, np.uint8)
+        return Record(room(0, ids), np.zeros(2, _WORD), *nothing)
     if fixed:
         _require_room(length * (ids.itemsize + (8 if has_edges else 0)))
     make = np.ones if fixed else room
     bounds = min(_SUPERSTEPS, length + _EMPTY_SUPERSTEPS)
-    return (
+    return Record(
         make(length, ids), room(bounds, _WORD),
         make(length if has_edges else 0, np.dtype(np.uint64)), room(bounds, np.dtype(np.uint8)),
     )  # fmt: skip
@@ -118,57 +119,57 @@ def _require_room(nbytes: int) -> None:
         )
 
 
-def most_recorded(record: Arrays) -> int:
+def most_recorded(record: Record) -> int:
     """How much a run recorded at one time; forgotten then."""
-    bounds = record[1]
+    bounds = record.bounds
     found, bounds[-1] = int(bounds[-1]), 0
     return found
 
 
-def bucket_bytes(ordered: Arrays, n: int) -> int:
+def bucket_bytes(ordered: ThreadBuckets, n: int) -> int:
     """What a run has written of the rooms for buckets of n vertices.
 
     That is chunks, with two words each, and the bucket that is visited, with each vertex once.
     """
-    used = int(ordered[-1][:, int(nearest.USED)].sum())
-    each = ordered[1].itemsize
-    return used * (nearest.CHUNK * each + 2 * _WORD.itemsize) + min(n, ordered[1].size) * each
+    used = int(ordered.pools.top[:, int(nearest.USED)].sum())
+    each = ordered.bucket.itemsize
+    return used * (nearest.CHUNK * each + 2 * _WORD.itemsize) + min(n, ordered.bucket.size) * each
 
 
-def edge_rooms(m: int, ids: np.dtype, threads: int, has_edges: bool) -> tuple:
-    """Three frontiers of edges, and the buffers of the threads."""
+def edge_rooms(m: int, ids: np.dtype, threads: int, has_edges: bool) -> Any:
+    """Three frontiers of edges and the buffers of the threads, or nothing."""
     if not has_edges:
-        return (np.empty(0),)
-    fronts = tuple(
-        (room(m, ids), room(m, np.dtype(np.uint64)), _info(number)) for number in (1, 2, 3)
+        return ()
+    current, following, spare = (
+        EdgeFrontier(room(m, ids), room(m, np.dtype(np.uint64)), new_info(number))
+        for number in (1, 2, 3)
     )
-    return (*fronts, np.empty((threads, 2, BUFFER), np.uint64))
+    return ThreadEdges(current, following, spare, np.empty((threads, 2, BUFFER), np.uint64))
 
 
-def _info(number: int) -> np.ndarray:
+def new_info(number: int) -> np.ndarray:
     """The words about a frontier."""
     info = np.zeros(INFO_WORDS, np.int64)
     info[NUMBER] = number
     return info
 
 
-def waiting_rooms(n: int, ids: np.dtype, threads: int, orders: int) -> tuple:
-    """For each loop in the order of buckets: two queues, how near each vertex is, a scratch."""
+def waiting_rooms(n: int, ids: np.dtype, threads: int, orders: int) -> tuple[Waiting, ...]:
+    """What each loop in the order of buckets keeps."""
 
-    made = tuple(
-        (
-            room(n, ids), _info(1), room(n, ids), _info(2), np.zeros(n, np.int64),
-            np.zeros(8 * threads, np.int64),
-        )
+    def waiting(number: int) -> Frontier:
+        return Frontier(room(n, ids), np.empty(0, np.uint64), new_info(number))
+
+    return tuple(
+        Waiting(waiting(1), waiting(2), np.zeros(n, np.int64), np.zeros(8 * threads, np.int64), ())
         for _ in range(orders)
-    )  # fmt: skip
-    return made or (np.empty(0),)
+    )
 
 
 def bucket_rooms(
     n: int, m: int, degrees: np.ndarray, ids: np.dtype, threads: int, factor: int = _BUCKET_FACTOR
-) -> Arrays:
-    """What `nearest` works with: shared words, the shared bucket, a pool for each thread."""
+) -> ThreadBuckets:
+    """What `nearest` works with, with a pool for each thread."""
     entries = factor * (m + n) if threads else 0
     # Each bucket in use has one chunk that is not full; a vertex finds one for each of its arcs.
     buckets = min(nearest.MAX_BUCKETS, entries, factor * _BUCKETS_IN_USE)
@@ -178,11 +179,11 @@ def bucket_rooms(
     def rows(length: int, dtype: np.dtype) -> np.ndarray:
         return room(threads * length, dtype).reshape(threads, length)
 
-    return (
-        np.zeros(nearest.SHARED_WORDS, np.int64), room(entries, ids),
+    pools = nearest.Pools(
         rows(chunks * nearest.CHUNK, ids), rows(chunks, words), rows(chunks, words),
         rows(nearest.MAX_BUCKETS, words), rows(nearest.TOP_WORDS, words),
     )  # fmt: skip
+    return ThreadBuckets(np.zeros(nearest.SHARED_WORDS, np.int64), room(entries, ids), pools)
 
 
 def joined_once(owner: Any, part: int, one: Arrays, other: Arrays) -> Arrays:

@@ -32,12 +32,6 @@ class HubMemory(NamedTuple):
         """How many there are."""
         return int(self.machine_of.max()) + 1
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all arrays."""
-        arrays = [*self[1:7], *self.boxes, *self.copies, *self.agreed]
-        return sum(array.nbytes for array in arrays)
-
     def patience(self, looks: int) -> int:
         """The looks of a device before it runs ahead, or -1 where it must not.
 

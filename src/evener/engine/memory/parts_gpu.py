@@ -1,18 +1,36 @@
-"""Parts of a graph on a GPU: their tables, kept there, and the arrays of a run."""
+"""Parts of a graph on a GPU: their tables, kept there, and what their kernels are given."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from evener.device import cuda as device
+from evener.device.tuples import named
+from evener.engine.codegen.arguments import (
+    Between,
+    Common,
+    GridArguments,
+    HubArrays,
+    Links,
+    Place,
+)
 from evener.engine.codegen.functors import unsigned
 from evener.engine.deferred import LazyArray
-from evener.engine.job import Job
-from evener.engine.memory.gpu import Layout
+from evener.engine.job import Job, field_dtype
+from evener.engine.memory.gpu import HostMemory
+from evener.engine.memory.grid import Lists, Lowered, first_frontier, grid_arguments, put_first
 from evener.engine.memory.growing import joined
+from evener.engine.memory.hub import HubMemory, no_hub
 from evener.engine.partition.divide import Parts
+from evener.engine.results.trace import MOST_ROWS
+from evener.operators.gpu.frontier import SYNC_WORDS
+from evener.operators.gpu.world import BOXED, ROW
+from evener.operators.shared import handshake
+from evener.operators.shared.hub import APART
+from evener.operators.shared.policies import Policy
 
 
 class PartOnDevice(NamedTuple):
@@ -86,12 +104,156 @@ def place_both(library: Any, parts: Parts, p: int) -> tuple[Any, Any, Any]:
     return parts.on_gpus[key]
 
 
-class PartsLayout(Layout):
-    """Places for the arrays of all parts; some have memory of their own in each run."""
+# ---- what kernels are given --------------------------------------------------------------------
 
-    def named(self, region: str, length: int, dtype: Any) -> device.Span:
-        """An array that is made for each run, under this name."""
-        return device.Span(np.dtype(dtype), length, 0, region)
+
+def common_arrays(
+    room_for: Any, job: Job, lowered: Lowered, parts: Parts, at: PartsOnDevice, hub: HubMemory
+) -> Common:
+    """The arrays that all parts of a card see."""
+    plan, d = lowered.plan, job.declaration
+    cleared, scratch, own = room_for.cleared, room_for.scratch, room_for.named
+    n, k = job.graph.num_vertices, len(parts.parts)
+    slots, ghosts = int(parts.bases[-1]), len(parts.home)
+    ids = next(iter(at.parts.values())).rows[1].dtype
+    dtypes = {name: field.dtype for name, field in job.fields.items()}
+    copies = 1 if plan.shares else k
+    lengths = {name: copies * n if d.fields[name].replicated else slots for name in d.fields}
+    bits = int(words_of_bits(parts)[-1]) if lowered.pulls else 1
+    links = Links(
+        cleared(SYNC_WORDS, np.uint32), cleared(2 * k * APART, np.int64), at.bases,
+        at.owned, at.ghosts, at.home, cleared(slots, np.uint32), scratch(max(1, ghosts), ids),
+        cleared(k * BOXED, np.int64), scratch(bits, np.uint32), at.words_from,
+        cleared(k * k, np.int64), cleared(max(32, k), np.int64), cleared(3 * k * k, np.int64),
+    )  # fmt: skip
+    agreed = {
+        name: cleared(2 * k * APART, field_dtype(scalar.dtype, job.graph))
+        for name, scalar in d.scalars.items()
+    }
+    there = spans_of_hub(room_for, hub)
+    to_hub = HubArrays(
+        there["machine_of"], at.ghosts, cleared(2, np.int64), cleared(2 * k * APART, np.int64),
+        *(there[name] for name in _WORDS_OF_HUB),
+    )  # fmt: skip
+
+    def far(kind: str, names: Iterable[str]) -> dict[str, Any]:
+        return {name: there[f"{kind} {i}"] for i, name in enumerate(names)}
+
+    fields = {name: own(f"field {name}", lengths[name], dtypes[name]) for name in d.fields}
+    return Common(
+        links,
+        named("Fields", fields),
+        named("Copies", {name: scratch(lengths[name], dtypes[name]) for name in plan.copied}),
+        named("Olds", {name: scratch(max(1, ghosts), dtypes[name]) for name in plan.shadowed}),
+        named("United", {name: own(f"old {name}", n, dtypes[name]) for name in plan.united}),
+        named("Agreed", agreed),
+        to_hub,
+        named("Boxes", far("boxes", plan.carried)),
+        named("FarCopies", far("copies", plan.united)),
+        named("FarAgreed", far("agreed", d.scalars)),
+    )  # fmt: skip
+
+
+_WORDS_OF_HUB = ("flags", "words", "far_sizes", "box", "marks", "bits")
+
+
+def arrays_of_hub(hub: HubMemory) -> dict[str, np.ndarray]:
+    """The arrays of the hub by name; a grid has its bits in words of 32."""
+    found = {name: getattr(hub, name) for name in ("machine_of", *_WORDS_OF_HUB)}
+    found["bits"] = hub.bits.view(np.uint32)
+    for kind in ("boxes", "copies", "agreed"):
+        found |= {f"{kind} {i}": array for i, array in enumerate(getattr(hub, kind))}
+    return found
+
+
+def spans_of_hub(room_for: Any, hub: HubMemory) -> dict[str, Any]:
+    """The same as kernels are given them."""
+    return {
+        name: room_for.named(f"hub {name}", array.size, array.dtype)
+        for name, array in arrays_of_hub(hub).items()
+    }
+
+
+def part_arguments(
+    room_for: Any, job: Job, lowered: Lowered, parts: Parts, at: PartsOnDevice, common: Common,
+    p: int, place: Place, room: int,
+) -> GridArguments:  # fmt: skip
+    """All that the kernel of one part is given."""
+    d, here, n = job.declaration, at.parts[p], job.graph.num_vertices
+    first, last = int(parts.bases[p]), int(parts.bases[p + 1])
+    low, high = words_of_bits(parts)[p : p + 2].tolist() if lowered.pulls else (0, 1)
+
+    def mine(arrays: Any) -> dict[str, Any]:
+        return {name: own(name, array) for name, array in arrays._asdict().items()}
+
+    def own(name: str, array: Any) -> Any:
+        if not d.fields[name].replicated:
+            return array[first:last]
+        return array if lowered.plan.shares else array[p * n : (p + 1) * n]
+
+    rows = room_for.cleared((MOST_ROWS + 1) * ROW, np.int64)
+    both = place_both(room_for.library, parts, p) if lowered.plan.has_both else None
+    return grid_arguments(
+        room_for, job, lowered, Lists(here.rows, here.columns, both, here.degrees, here.ids),
+        mine(common.fields), mine(common.copies), parts.parts[p].owned, room,
+        common.links.marks[first:last],
+        Between(place, common, common.links.bits[low:high], rows),
+    )  # fmt: skip
+
+
+def places_of(
+    job: Job, parts: Parts, blocks: dict[int, int], width: int, policy: Policy, hub: HubMemory
+) -> dict[int, Place]:
+    """Where each part of this card is among the others; a block has ``width`` threads."""
+    total, before, graph = sum(blocks.values()), 0, job.graph
+    found = {}
+    for p, count in blocks.items():
+        found[p] = Place(
+            p, len(parts.parts), total * width, before * width, graph.num_vertices,
+            graph.num_edges, policy.number, int(hub.machine_of[p]), hub.machines,
+            len(parts.home), hub.patience(handshake.GPU_PATIENCE),
+        )  # fmt: skip
+        before += count
+    return found
+
+
+def frontier_of(job: Job, parts: Parts, p: int) -> np.ndarray:
+    """The bytes of a part's first frontier; see `evener.engine.memory.grid.first_frontier`."""
+    part = parts.parts[p]
+    members = None if job.frontier is None else parts.members(job.frontier, p)
+    ids = np.dtype(f"u{part.out[1].dtype.itemsize}")
+    return first_frontier(part.owned, len(part.out[1]), members, ids)
+
+
+def simulated_arguments(
+    job: Job, lowered: Lowered, parts: Parts, width: int, policy: Policy, local: list[int],
+    hub: HubMemory | None = None, room: int | None = None,
+) -> list[GridArguments]:  # fmt: skip
+    """The arguments of some parts in the host's memory, for grids of one block so wide.
+
+    They have ``room`` for so many recorded vertices, or for plenty.
+    """
+    plan = lowered.plan
+    k, n = len(parts.parts), job.graph.num_vertices
+    at = place_parts(np, parts, job.graph.degrees, local)
+    hub = hub or no_hub(job, parts, lowered.kernel)
+    fields = spread_fields(np, job, at, 1 if plan.shares else k)
+    memory = HostMemory(
+        **{f"field {name}": array for name, array in fields.items()},
+        **{f"old {name}": fields[name][:n].copy() for name in plan.united},
+        **{f"hub {name}": array for name, array in arrays_of_hub(hub).items()},
+    )
+    common = common_arrays(memory, job, lowered, parts, at, hub)
+    places = places_of(job, parts, dict.fromkeys(local, 1), width, policy, hub)
+    room = room or 64 * n + 64
+    made = []
+    for p in local:
+        arguments = part_arguments(
+            memory, job, lowered, parts, at, common, p, places[p], room
+        )  # fmt: skip
+        put_first(arguments, frontier_of(job, parts, p))
+        made.append(arguments)
+    return made
 
 
 # ---- fields ------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from evener.device import cuda as gpu
 from evener.device import format_bytes
-from evener.engine.devices import Device
+from evener.engine.devices import Device, named_devices
 from evener.engine.memory.edges import bytes_of_graph
 from evener.engine.memory.estimate import estimate_memory
 from evener.engine.planning.calibrate import Calibration, Workload
@@ -92,7 +92,7 @@ def _best(
         sources = dict.fromkeys(d.vertex_parameters & parameters.keys(), source)
         return run(program, other, **(given | sources | where))
 
-    devices = [Device("cpu"), Device("cuda")]
+    devices = named_devices("cpu+cuda")
     try:
         found = plan(
             graph, devices, Workload(d.name, call), partitioners=[PARTITIONER],
@@ -104,9 +104,9 @@ def _best(
 
 
 def _choice(best: Placement, limits: Limits, needed: int, allowed: int) -> Choice:
-    devices = [Device(name) for name in best.devices]
+    devices = named_devices("+".join(best.devices))
     partition = "auto" if best.partitioner is None else f"{best.partitioner}:alpha={best.alpha!r}"
-    of_each = [limits[one.kind == "cuda"] for one in devices]
+    of_each = [limits[one.traits.is_card] for one in devices]
     how = ", with edges in the host's memory" if best.mapped else ""
     why = (
         f"it needs about {format_bytes(needed)}, of which the GPU has {format_bytes(allowed)}, and "

@@ -21,6 +21,7 @@ import numpy as np
 from evener.device import num_cores
 from evener.device.kept_files import load_bytes, save_bytes
 from evener.engine.codegen.analysis import pulls
+from evener.engine.devices import Kind, named_devices
 from evener.engine.measured import code_of, kind_of_graph, this_machine
 from evener.engine.memory.edges import edges_mapped
 from evener.engine.partition.partitioners import partition
@@ -33,8 +34,6 @@ from evener.graph.csr import Graph
 from evener.programs.program import Declaration
 
 EDGES_MAPPED = ", edges mapped"  # after the name of a GPU that reads them from the host's memory
-_LARGEST = {"cpu": 18, "cuda": 20, "python": 8}  # scale of a graph that takes a second at most
-_LARGEST_OF_SETS = {"cpu": 18, "cuda": 20}  # below that GPUs and many cores mostly wait
 _THIN, _LARGEST_THIN = 4, (20, 22)  # edges for each vertex; scale with few cores, and with many
 _MANY_CORES = 8
 _SMALL = 7  # scale of the graph on which exchanges are counted
@@ -74,8 +73,7 @@ class Calibration:
 
     def rate(self, workload: Workload, device: str, like: Graph) -> float:
         """Edges a second of a program on one device, on a graph like this one and of its size."""
-        kind = device.removesuffix(EDGES_MAPPED).partition(":")[0]
-        scale = _scale(like, _largest(kind))
+        scale = _scale(like, _largest(_traits(device)))
         edge, vertex, fixed = self._terms(workload, device, like, scale)
         m = max(1, like.num_edges)
         grown = self.growth(workload, device, like, scale)
@@ -125,7 +123,8 @@ class Calibration:
 
         ``rates`` are the edges a second of each device, by which parts are made that end together.
         """
-        scale = _scale(like, max(_LARGEST_OF_SETS[name.partition(":")[0]] for name in names))
+        # Below that GPUs and many cores mostly wait.
+        scale = _scale(like, max(_traits(name).example_scale for name in names))
         key = self._key(workload, "+".join(names), like, scale)
         if key not in self._known:
             if not self._sets:
@@ -152,7 +151,7 @@ class Calibration:
         Of a larger graph the caches hold less. It is found on two graphs with few edges, the larger
         one as large as a second allows.
         """
-        if not device.startswith("cpu") or kind_of_graph(like) == "lattice":
+        if not _traits(device).has_threads or kind_of_graph(like) == "lattice":
             return 1.0
         larger = _scale(like, _largest_thin())
         if larger <= scale:
@@ -172,7 +171,7 @@ class Calibration:
 
     def link(self, one: str, other: str) -> float:
         """Bytes a second between two devices."""
-        gpus = [name for name in (one, other) if name.startswith("cuda")]
+        gpus = [name for name in (one, other) if _traits(name).is_card]
         if not gpus:
             return self._measured("link host", _host_rate)
         # From one GPU to another a value passes through the host.
@@ -214,10 +213,15 @@ def _factor(graph: Graph) -> int:
     return 1 << min(5, max(1, round(np.log2(max(mean, 1)))))
 
 
-def _largest(kind: str) -> int:
+def _traits(device: str) -> Kind:
+    """What is known of the kind of a device, by the name under which it is measured."""
+    return named_devices(device.removesuffix(EDGES_MAPPED))[0].traits
+
+
+def _largest(kind: Kind) -> int:
     """The scale of the largest example for a kind of device."""
     # On small graphs many cores mostly wait for each other.
-    return _LARGEST[kind] + 2 * (kind == "cpu" and num_cores() >= _MANY_CORES)
+    return kind.example_scale + 2 * (kind.has_threads and num_cores() >= _MANY_CORES)
 
 
 def _largest_thin() -> int:
@@ -282,7 +286,7 @@ def _timed_runs(
     """
     k, device = len(names), "+".join(names)
     shares = rates / rates.sum()
-    cpu = next((p for p, name in enumerate(names) if name.startswith("cpu")), 0)
+    cpu = next((p for p, name in enumerate(names) if _traits(name).has_threads), 0)
     even = float(shares[cpu])
     more = (1 + even) / 2
     small, large = _example(like, _FEW), _example(like, scale)

@@ -113,7 +113,7 @@ def plan(
     model = Model(graph, devices, workload, limits, calibration or Calibration())
     firsts = model.first_of_each_name()
     found = [model.alone(p) for p in firsts]
-    found += [model.mapped(p) for p in firsts if devices[p].kind == "cuda"]
+    found += [model.mapped(p) for p in firsts if devices[p].traits.is_card]
     if len(devices) > 1:
         chosen = _affordable(graph) if partitioners is None else partitioners
         found += [model.divided(name) for name in chosen]
@@ -176,8 +176,8 @@ class Model:
         self.devices, self.names = list(devices), [str(one) for one in devices]
         self.traffic = calibration.traffic(workload)
         self.pulls = pulls(self.traffic.declaration, "auto")
-        self.take_turns = any(one.kind == "python" for one in devices)
-        self.cpu = next((p for p, one in enumerate(devices) if one.kind == "cpu"), 0)
+        self.take_turns = any(one.traits.takes_turns for one in devices)
+        self.cpu = next((p for p, one in enumerate(devices) if one.traits.has_threads), 0)
         self.threads = _threads(devices)
         self.allowed = _allowed(devices, limits or [None] * len(devices))
         self.free = _allowed(devices, limits or [None] * len(devices), shared=False)
@@ -191,7 +191,7 @@ class Model:
         """All of the graph on one device."""
         needed = estimate_memory(self.traffic.declaration, self.graph)
         device = self.devices[p]
-        threads = device.number or num_threads() if device.kind == "cpu" else 0
+        threads = device.number or num_threads() if device.traits.has_threads else 0
         seconds = self.edges / self.rate(device, threads)
         return Placement(
             (self.names[p],), None, None, None, None, None, tuple(needed), (self.free[p],),
@@ -231,13 +231,13 @@ class Model:
         together = sum(self.threads)
         for p, (device, threads) in enumerate(zip(self.devices, self.threads, strict=True)):
             found[p] = self.rate(device, together)
-            if device.kind == "cpu":
+            if device.traits.has_threads:
                 found[p] *= threads / together
         return found
 
     def rate(self, device: Device, threads: int) -> float:
         """Edges a second of one device, a CPU with so many threads."""
-        name = f"cpu:{threads}" if device.kind == "cpu" else str(device)
+        name = f"{device.kind}:{threads}" if device.traits.has_threads else str(device)
         return self.calibration.rate(self.workload, name, self.graph)
 
     def stats(self, name: str, shares: np.ndarray, alpha: float) -> PartitionStats:
@@ -265,8 +265,8 @@ class Model:
         rates = self.rates()
         if len(self.devices) > 1 and not self.take_turns:
             names = [
-                f"cpu:{threads}" if threads else name
-                for threads, name in zip(self.threads, self.names, strict=True)
+                f"{device.kind}:{threads}" if threads else str(device)
+                for device, threads in zip(self.devices, self.threads, strict=True)
             ]
             found = self.calibration.costs(self.workload, names, self.graph, rates)
             if found is not None:
@@ -346,17 +346,17 @@ class Model:
 
 def _threads(devices: Sequence[Device]) -> list[int]:
     """Threads of each CPU part: as it says, or its part of the cores that others leave."""
-    unsaid = sum(one.kind == "cpu" and one.number is None for one in devices)
-    said = sum(one.number or 0 for one in devices if one.kind == "cpu")
+    unsaid = sum(one.traits.has_threads and one.number is None for one in devices)
+    said = sum(one.number or 0 for one in devices if one.traits.has_threads)
     each = max(1, (num_threads() - said) // unsaid) if unsaid else 0
-    return [(one.number or each) if one.kind == "cpu" else 0 for one in devices]
+    return [(one.number or each) if one.traits.has_threads else 0 for one in devices]
 
 
 def _allowed(
     devices: Sequence[Device], limits: Sequence[int | None], *, shared: bool = True
 ) -> list[int]:
     """Bytes for each part: its limit, or what is free there, divided by those that share it."""
-    places = ["host" if one.kind in ("cpu", "python") else str(one) for one in devices]
+    places = [str(one) if one.traits.is_card else "host" for one in devices]
     found: list[int] = []
     for place, one, limit in zip(places, devices, limits, strict=True):
         free = available_memory() if place == "host" else _gpu_memory(one.number or 0)

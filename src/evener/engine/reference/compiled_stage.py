@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +22,8 @@ from evener.device.compile import Compiled
 from evener.device.once import once
 from evener.device.sync import new_sync
 from evener.device.team import run_together
+from evener.device.tuples import named
+from evener.engine.codegen.arguments import GraphArrays, StageArguments, StageNumbers
 from evener.engine.codegen.functors import (
     check_functors,
     compile_kernel,
@@ -33,32 +36,24 @@ from evener.engine.codegen.functors import (
 )
 from evener.engine.codegen.passes import stage_plan
 from evener.engine.codegen.plan import KernelPlan
-from evener.engine.codegen.print_cpu import EDGE_PROLOGUE, ThreadsPrinter
+from evener.engine.codegen.print_cpu import EDGE_PROLOGUE, GRAPH, ThreadsPrinter
 from evener.engine.codegen.printer import Kernel
 from evener.engine.codegen.rewrite import globalized
 from evener.engine.codegen.worker import worker_of
 from evener.engine.job import Job, field_dtype
-from evener.engine.memory.growing import edge_rooms
+from evener.engine.memory.growing import edge_rooms, new_info
 from evener.engine.reference.exchange import Holding, Local
-from evener.engine.reference.stages import Adjacency, Frontier, Outcome, Part
-from evener.operators.cpu.frontier import BUFFER, FORM, INFO_WORDS, SIZE
+from evener.engine.reference.stages import Frontier, Outcome, Part
+from evener.operators.cpu.frontier import BUFFER, FORM, SIZE
 from evener.operators.cpu.vertices import partial_words
+from evener.operators.shared import frontier as operators
 from evener.operators.shared.frontier import BITS
-from evener.programs.stages import Advance, Compute, Edges, Filter, Gather, Reduce, Stage
+from evener.programs.stages import Advance, Stage
 
-_SIGNATURE = (
-    "thread", "threads", "sync", "graph", "fields", "params", "scalars", "told", "fronts", "marks",
-    "buffers", "partials", "totals", "edge_rooms", "found",
-)  # fmt: skip
 _PROLOGUE = (
     "team = Team(thread, threads, sync, buffers[thread])",
-    "out, weight_out = Adjacency(graph[0], graph[1]), graph[2]",
-    "into, weight_in = Adjacency(graph[3], graph[4]), graph[5]",
-    "both, weight_both = Adjacency(graph[6], graph[7]), graph[8]",
-    "degree, ids = graph[9], graph[10]",
-    "superstep, changed, num_vertices = told[0], told[1] != 0, told[2]",
-    "current = Frontier(fronts[0], fronts[1], fronts[2])",
-    "following = Frontier(fronts[3], fronts[4], fronts[5])",
+    *GRAPH,
+    *(f"{name} = told.{name}" for name in StageNumbers._fields),
     "stamp, left, before, calls, visited, pulled = 0, 0, 0, 0, 0, False",
 )
 
@@ -76,35 +71,45 @@ class CompiledPart(Part):
     def run(self, stage: Stage, frontier: Frontier, pull: bool = False) -> Outcome:
         """Run any stage but a loop, as `evener.engine.reference.stages.run_stage` does."""
         if not self.vertices:  # kernels are compiled for arrays that hold something
-            return Outcome([] if isinstance(stage, Advance | Filter | Gather) else None)
-        on_edges = isinstance(stage, Filter | Compute) and stage.on_edges
+            return Outcome([] if stage.makes else None)
+        on_edges = stage.on_edges
         to_edges = on_edges or (isinstance(stage, Advance) and stage.emit == "edges")
-        rooms = edge_rooms(len(self.lists[0][1]), self.ids, self.threads, to_edges)
-        fronts = self.fronts()
+        rooms = edge_rooms(len(self.graph.out.indices), self.ids, self.threads, to_edges)
+        current, following = self.frontier(), self.frontier()
         if on_edges:
-            _fill(rooms[0], [src for src, _, _ in frontier], [edge for _, _, edge in frontier])
-        elif not isinstance(stage, Edges):
-            _fill((fronts[0], fronts[2]), frontier)
-        partials, found = self.partials(), np.zeros(1 + self.threads, np.int64)
+            columns = ([src for src, _, _ in frontier], [edge for _, _, edge in frontier])
+            _fill(rooms.current.info, rooms.current[:2], columns)
+        elif stage.takes:
+            _fill(current.info, (current.queue,), (frontier,))
         worker, totals = self.worker(stage, pull)
-        self.run_kernel(
-            worker, self.graph,
-            tuple(self.holding.fields.values()), tuple(self.job.params.values()),
-            (*self.job.scalars.values(), 0), self.told(), fronts, np.zeros(self.held, np.uint8),
-            np.empty((self.threads, BUFFER), self.ids), partials,
-            tuple(np.empty(len(self.vertices), dtype) for dtype in totals) or (np.empty(0),),
-            rooms, found,
-        )  # fmt: skip
-        outcome = Outcome(calls=int(found[1:].sum()), changed=bool(found[0]))
-        if isinstance(stage, Reduce) and frontier:
-            outcome.value = partials[1 + list(self.declaration.scalars).index(stage.into.name)][0]
-        elif to_edges and not isinstance(stage, Compute):
-            outcome.frontier = self.edges_of(rooms[1])
-        elif isinstance(stage, Advance | Filter | Gather):
-            outcome.frontier = _members(*fronts[3:])
+        given = StageArguments(
+            self.graph,
+            named("Fields", self.holding.fields),
+            named("Params", self.job.params),
+            named("Scalars", self.job.scalars),
+            StageNumbers(self.s.superstep, bool(self.s.changed), self.job.graph.num_vertices),
+            current,
+            following,
+            np.zeros(self.held, np.uint8),
+            np.empty((self.threads, BUFFER), self.ids),
+            np.zeros(8 * self.threads, np.uint8),
+            named("Partials", self.partials()),
+            tuple(np.empty(len(self.vertices), dtype) for dtype in totals),
+            rooms,
+            np.zeros(1, np.int64),
+            np.zeros(self.threads, np.int64),
+        )
+        self.run_kernel(worker, given)
+        outcome = Outcome(
+            calls=int(given.calls_of_threads.sum()), changed=bool(given.has_changed[0])
+        )
+        if stage.into is not None and frontier:
+            outcome.value = getattr(given.partials, stage.into.name)[0]
+        elif stage.makes:
+            outcome.frontier = self.edges_of(rooms.following) if to_edges else _members(following)
         return outcome
 
-    def run_kernel(self, worker: Compiled, *arguments: Any) -> None:
+    def run_kernel(self, worker: Compiled, arguments: StageArguments) -> None:
         """Have a kernel run by the threads of this part, compiled if it was not."""
         if not worker.find_for(0, self.threads, new_sync(), *arguments):
             began = time.perf_counter()
@@ -127,52 +132,40 @@ class CompiledPart(Part):
         """Owned vertices and ghosts."""
         return len(self.holding.globals)
 
-    @once
-    def lists(self) -> list[tuple[np.ndarray, ...]]:
-        """Neighbour lists out of, into, and around the vertices."""
-        return [self.arrays(self.side(along)) for along in ("out", "in", "both")]
-
-    def arrays(self, side: Adjacency) -> tuple[np.ndarray, ...]:
-        """Neighbour lists as arrays; the weights only where the program reads them."""
+    def arrays(self, along: str) -> tuple[operators.Adjacency, np.ndarray]:
+        """Neighbour lists as arrays, and their weights where the program reads them."""
+        side = self.side(along)
         uses = self.declaration.uses_weights and side.weights is not None
         weights = side.weights if uses else np.empty(0, np.int32)
         assert weights is not None
-        return np.array(side.indptr, np.uint64), np.array(side.neighbours, self.ids), weights
+        starts, neighbours = np.array(side.indptr, np.uint64), np.array(side.neighbours, self.ids)
+        return operators.Adjacency(starts, neighbours), weights
 
     @once
-    def graph(self) -> tuple[np.ndarray, ...]:
+    def graph(self) -> GraphArrays:
         """All that a kernel sees of the graph."""
-        flat = [array for side in self.lists for array in side]
+        sides = [self.arrays(along) for along in ("out", "in", "both")]
         numbers = np.array(self.holding.globals, self.job.graph._indices.dtype)
-        return (*flat, self.s.degree, numbers)  # type: ignore[attr-defined]
+        degree = self.s.degree  # type: ignore[attr-defined]
+        return GraphArrays(*sides[0], *sides[1], *sides[2], degree, numbers)
 
-    def told(self) -> np.ndarray:
-        """The numbers of the state."""
-        return np.array([self.s.superstep, self.s.changed, self.job.graph.num_vertices], np.int64)
+    def frontier(self) -> operators.Frontier:
+        """An empty frontier, in which ghosts may be too."""
+        bits = np.zeros((self.held + 63) // 64, np.uint64)
+        return operators.Frontier(np.empty(self.held, self.ids), bits, new_info(0))
 
-    def fronts(self) -> tuple[np.ndarray, ...]:
-        """An empty frontier to begin with, and one to write to: ghosts may be in both."""
-        words = (self.held + 63) // 64
-        one = [
-            (np.empty(self.held, self.ids), np.zeros(words, np.uint64),
-             np.zeros(INFO_WORDS, np.int64))
-            for _ in range(2)
-        ]  # fmt: skip
-        return (*one[0], *one[1])
+    def partials(self) -> dict[str, np.ndarray]:
+        """What threads find of each scalar."""
+        words, graph = partial_words(self.threads), self.job.graph
+        return {
+            name: np.zeros(words, field_dtype(scalar.dtype, graph))
+            for name, scalar in self.declaration.scalars.items()
+        }
 
-    def partials(self) -> tuple[np.ndarray, ...]:
-        """What threads find: whether something changed, and a value of each scalar."""
-        dtypes = [np.dtype(np.uint8)] + [
-            field_dtype(scalar.dtype, self.job.graph)
-            for scalar in self.declaration.scalars.values()
-        ]
-        return tuple(np.zeros(partial_words(self.threads), dtype) for dtype in dtypes)
-
-    def edges_of(self, room: tuple[np.ndarray, ...]) -> Frontier:
+    def edges_of(self, room: operators.EdgeFrontier) -> Frontier:
         """The edges in a room, as the interpreter has them."""
-        sources, places, info = room
-        neighbours = self.out.neighbours
-        found = zip(sources[: info[SIZE]].tolist(), places[: info[SIZE]].tolist(), strict=True)
+        size, neighbours = room.info[SIZE], self.out.neighbours
+        found = zip(room.src[:size].tolist(), room.edge[:size].tolist(), strict=True)
         return sorted((Local(src), neighbours[edge], edge) for src, edge in found)
 
     # ---- the kernels ----------------------------------------------------------------------
@@ -192,7 +185,8 @@ class CompiledPart(Part):
         vertex = self.ids.type(0)
         example = state(
             *self.holding.fields.values(), *self.job.params.values(), *self.job.scalars.values(),
-            self.graph[2], self.graph[10], self.graph[9], 0, self.job.graph.num_vertices, False,
+            self.graph.weight_out, self.graph.ids, self.graph.degree, 0,
+            self.job.graph.num_vertices, False,
         )  # fmt: skip
         if first:
             check_functors(d, functors, vertex, example)
@@ -201,26 +195,27 @@ class CompiledPart(Part):
         return worker_of(kernel.text, key, kernel.names), kernel.totals
 
 
-def _fill(front: tuple[np.ndarray, ...], *columns: list[int]) -> None:
-    """Put vertices, or edges, into an empty frontier; the words about it are its last array."""
-    for array, values in zip(front[:-1], columns, strict=True):
+def _fill(info: np.ndarray, arrays: Sequence[np.ndarray], columns: Sequence[list[int]]) -> None:
+    """Put vertices, or edges, into an empty frontier."""
+    for array, values in zip(arrays, columns, strict=True):
         array[: len(values)] = values
-    front[-1][SIZE] = len(columns[0])
+    info[SIZE] = len(columns[0])
 
 
-def _members(queue: np.ndarray, bits: np.ndarray, info: np.ndarray) -> Frontier:
+def _members(frontier: operators.Frontier) -> Frontier:
     """The vertices of a frontier in ascending order."""
-    if info[FORM] == BITS:
-        found = np.flatnonzero(np.unpackbits(bits.view(np.uint8), bitorder="little"))
+    if frontier.info[FORM] == BITS:
+        bits = frontier.bits.view(np.uint8)
+        found = np.flatnonzero(np.unpackbits(bits, bitorder="little"))
     else:
-        found = np.sort(queue[: info[SIZE]])
+        found = np.sort(frontier.queue[: frontier.info[SIZE]])
     return [Local(v) for v in found.tolist()]
 
 
 class _StagePrinter(ThreadsPrinter):
     """Prints a kernel of one stage, over a frontier that it is given."""
 
-    signature = _SIGNATURE
+    signature = ("thread", "threads", "sync", *StageArguments._fields)
 
     def __init__(self, job: Job, plan: KernelPlan, state: Any):
         super().__init__(job, plan, state)
@@ -236,12 +231,12 @@ class _StagePrinter(ThreadsPrinter):
         (step,) = self.plan.body
         on_edges = self.plan.has_edges or getattr(step.stage, "on_edges", False)
         self.put(*_PROLOGUE, *(EDGE_PROLOGUE if on_edges else ()))
-        for i, name in enumerate(self.d.scalars):
-            self.put(f"scalar_{name}, partial_{name} = scalars[{i}], partials[{i + 1}]")
-        self.put(*(f"field_{name} = fields[{i}]" for i, name in enumerate(self.d.fields)))
+        for name in self.d.scalars:
+            self.put(f"scalar_{name}, partial_{name} = scalars.{name}, partials.{name}")
+        self.put(*(f"field_{name} = fields.{name}" for name in self.d.fields))
         self.emit(step.nodes)
         self.put(*(f"partial_{name}[8 * thread] = scalar_{name}" for name in self.d.scalars))
-        self.put("found[1 + thread] = visited")
-        self.put("if thread == 0: found[0] = changed")
+        self.put("calls_of_threads[thread] = visited")
+        self.put("if thread == 0: has_changed[0] = changed")
         self.put("return False")
         return self.kernel()

@@ -26,7 +26,7 @@ from evener.engine.reference.stages import (
     run_stage,
 )
 from evener.programs.fields import neutral
-from evener.programs.stages import Advance, Backwards, Edges, Gather, Reduce, Repeat, Stage
+from evener.programs.stages import Advance, Backwards, Gather, Repeat, Stage
 
 Frontiers = list[Frontier]  # one for each part
 
@@ -167,14 +167,14 @@ class Loop:
         self.job.stats["edges"] += sum(outcome.calls for outcome in outcomes)
         if isinstance(stage, Advance | Gather):
             row["direction"] = "pull" if self.machine.pulls(stage) else "push"
-        if isinstance(stage, Edges) and any(outcome.changed for outcome in outcomes):
+        if stage.sets_changed and any(outcome.changed for outcome in outcomes):
             self.set(changed=True)
-        if isinstance(stage, Reduce):
+        if stage.into is not None:
             self.reduced(stage, [o.value for o in outcomes if o.value is not None])
         made = outcomes[0].frontier is not None
         return [outcome.frontier for outcome in outcomes] if made else frontiers
 
-    def reduced(self, stage: Reduce, values: list[Any]) -> None:
+    def reduced(self, stage: Any, values: list[Any]) -> None:
         """Reduce what the parts found; with no vertices at all it is the neutral value."""
         name = stage.into.name
         total = neutral(stage.op, self.dtypes[name])

@@ -132,16 +132,7 @@ def run_stage(part: Part, stage: Stage, frontier: Frontier, pull: bool = False) 
     """Run any stage but a loop."""
     if isinstance(stage, Advance):
         return advance_pull(part, stage, frontier) if pull else advance_push(part, stage, frontier)
-    if isinstance(stage, Filter):
-        return filter_(part, stage, frontier)
-    if isinstance(stage, Compute):
-        return compute(part, stage, frontier)
-    if isinstance(stage, Gather):
-        return gather(part, stage, frontier)
-    if isinstance(stage, Edges):
-        return edges(part, stage)
-    assert isinstance(stage, Reduce)
-    return reduce(part, stage, frontier)
+    return _RUN[type(stage)](part, stage, frontier)
 
 
 def advance_push(part: Part, stage: Advance, frontier: Frontier) -> Outcome:
@@ -269,7 +260,7 @@ def _dtype_of_total(value: Any) -> np.dtype:
     return np.dtype(np.int64) if dtype.kind in "bi" else dtype
 
 
-def edges(part: Part, stage: Edges) -> Outcome:
+def edges(part: Part, stage: Edges, frontier: Frontier) -> Outcome:
     """Visit all edges, or the slice of each neighbour list that the stage wants."""
     s, f = part.s, part.call(stage.functor)
     where = part.call(stage.where) if stage.where else None
@@ -291,6 +282,11 @@ def reduce(part: Part, stage: Reduce, frontier: Frontier) -> Outcome:
     if stage.op == "sum":  # as in a gather; in floats fsum would round better than any device
         return Outcome(value=sum(values) if values else None)
     return Outcome(value=functools.reduce(COMBINE[stage.op], values) if values else None)
+
+
+_RUN: dict[type[Stage], Callable[[Part, Any, Frontier], Outcome]] = {
+    Filter: filter_, Compute: compute, Gather: gather, Edges: edges, Reduce: reduce,
+}  # fmt: skip
 
 
 def bucket(value: Any, delta: Any) -> float:

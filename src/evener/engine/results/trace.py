@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from evener.graph.files.target import replacing
+from evener.operators.shared.trace import CALLS, CYCLES, MEMBERS, PULLED, STEP
 
 if TYPE_CHECKING:
-    import numpy as np
     import polars
 
 MOST_ROWS = 1 << 14  # that compiled kernels keep: their tables are made beforehand
@@ -19,7 +21,7 @@ MOST_ROWS = 1 << 14  # that compiled kernels keep: their tables are made beforeh
 class Trace(Sequence[dict[str, Any]]):
     """What happened in each superstep: frontier, edges visited, direction, seconds.
 
-    Rows of a device set tell more, see `row_of_parts`. Stages outside of a `repeat` have no row,
+    Rows of a device set tell more, see `rows_of_parts`. Stages outside of a `repeat` have no row,
     and a loop in the order of `nearest` that is compiled into one piece (fused) has a single one,
     so there may be fewer rows than ``stats["supersteps"]``. Of a long run, compiled devices keep
     the first 16,384 rows; `Result.explain` says where that is so.
@@ -149,34 +151,66 @@ class Trace(Sequence[dict[str, Any]]):
             file.write(text.encode())
 
 
-def row_of_parts(
-    superstep: int, frontier: list[int], edges: list[int], pulled: bool, spent: list[float],
-    talked: list[float], traffic: np.ndarray,
-) -> dict[str, Any]:  # fmt: skip
-    """A row of a device set: sums, and lists with an entry for each device.
+def rows_of(table: np.ndarray, seconds: float) -> list[dict[str, Any]]:
+    """A row for each superstep of one device, whose kernel took so long.
 
-    ``spent`` are all the seconds of a device, ``talked`` those of communication, waiting included;
-    ``traffic`` has bytes that came to each device, those of values that had changed, and those that
-    the policy ``all`` would have sent. The useful share is that of the changed values in the last.
+    The table has words as in `evener.operators.shared.trace`, and calls behind them.
     """
-    # Clocks are read one after the other, so communication may seem to take longer than all.
-    talked = [min(a, b) for a, b in zip(spent, talked, strict=True)]
-    return {
-        "superstep": superstep,
-        "frontier": sum(frontier),
-        "edges": sum(edges),
-        "direction": "pull" if pulled else "push",
-        "seconds": max(spent),
-        "compute_seconds": [a - b for a, b in zip(spent, talked, strict=True)],
-        "communication_seconds": talked,
-        "device_frontier": frontier,
-        "device_edges": edges,
-        **bytes_of(traffic),
-    }
+    unit = seconds / max(1, int(table[:, CYCLES].sum()))
+    calls = table[:, CALLS:].sum(axis=1)
+    return [
+        {
+            "superstep": int(row[STEP]), "frontier": int(row[MEMBERS]), "edges": int(count),
+            "direction": "pull" if row[PULLED] else "push", "seconds": float(row[CYCLES]) * unit,
+        }
+        for row, count in zip(table, calls, strict=True)
+    ]  # fmt: skip
+
+
+class PartRows(NamedTuple):
+    """What a kernel wrote down of the supersteps of one part."""
+
+    table: np.ndarray  # as in `rows_of`
+    # Cycles of communication, waiting included, and bytes that came to the part: all, those of
+    # values that had changed, and those that the policy ``all`` would have sent.
+    told: np.ndarray
+    unit: float  # seconds of a cycle
+
+
+def rows_of_parts(parts: list[PartRows]) -> list[dict[str, Any]]:
+    """A row for each superstep of a device set: sums, and lists with an entry for each device.
+
+    The useful share is that of the changed values in what the policy ``all`` would have sent.
+    """
+    calls = [part.table[:, CALLS:].sum(axis=1) for part in parts]
+    rows = []
+    for i in range(min(len(part.table) for part in parts)):
+        first = parts[0].table[i]
+        spent = [float(part.table[i, CYCLES]) * part.unit for part in parts]
+        # Clocks are read one after the other, so communication may seem to take longer than all.
+        talked = [
+            min(seconds, max(0.0, float(part.told[i, 0])) * part.unit)
+            for seconds, part in zip(spent, parts, strict=True)
+        ]
+        frontier = [int(part.table[i, MEMBERS]) for part in parts]
+        edges = [int(one[i]) for one in calls]
+        rows.append({
+            "superstep": int(first[STEP]),
+            "frontier": sum(frontier),
+            "edges": sum(edges),
+            "direction": "pull" if first[PULLED] else "push",
+            "seconds": max(spent),
+            "compute_seconds": [a - b for a, b in zip(spent, talked, strict=True)],
+            "communication_seconds": talked,
+            "device_frontier": frontier,
+            "device_edges": edges,
+            **bytes_of(np.array([part.told[i, 1:] for part in parts])),
+        })  # fmt: skip
+    return rows
 
 
 def bytes_of(traffic: np.ndarray) -> dict[str, Any]:
-    """What a row tells of the bytes that came to each device; see `row_of_parts`.
+    """What a row tells of the bytes that came to each device; see `rows_of_parts`.
 
     Examples
     --------

@@ -17,67 +17,53 @@ import numpy as np
 from evener.device import cuda as device
 from evener.device import format_bytes
 from evener.device.fetch import fetched
-from evener.device.warp import BLOCK, WARP
-from evener.engine.codegen.functors import (
-    state_of,
-)
-from evener.engine.codegen.print_gpu import MORE_ROOM, SAVED_WORDS, SIGNATURE, lower_grid
+from evener.engine.codegen.arguments import GridArguments
+from evener.engine.codegen.functors import state_of
+from evener.engine.codegen.print_gpu import lower_grid
+from evener.engine.codegen.print_resume import MORE_ROOM
 from evener.engine.codegen.printer import Kernel
-from evener.engine.job import Job, field_dtype
+from evener.engine.job import Job
 from evener.engine.memory import edges as placement
 from evener.engine.memory import gpu as memory
+from evener.engine.memory.grid import (
+    Lists,
+    Lowered,
+    first_frontier,
+    grid_arguments,
+    num_pieces,
+    queue_length,
+)
 from evener.engine.records import entry_bytes
 from evener.engine.request import Request
-from evener.engine.results.trace import MOST_ROWS
-from evener.engine.targets import grid
-from evener.engine.targets.grid import Lowered, lowered_once, ready, reset_scalars
+from evener.engine.results.trace import MOST_ROWS, rows_of
+from evener.engine.targets import grid, sets
+from evener.engine.targets.grid import lowered_once, ready
 from evener.errors import MemoryBudgetError
 from evener.graph.csr import Graph
-from evener.operators.gpu.frontier import (
-    EDGES,
-    FORM,
-    INFO_WORDS,
-    SIZE,
-    SYNC_WORDS,
-    TURNS,
-    WORK_WORDS,
-)
-from evener.operators.gpu.gather import GATHER_PIECE
-from evener.operators.gpu.nearest import SHARED_WORDS
-from evener.operators.gpu.record import (
-    FUSED,
-    NEEDED,
-    RECORDED,
-    STATUS,
-    TRACE_WORDS,
-    VISITED,
-)
-from evener.operators.gpu.schedules import merge_path
-from evener.operators.gpu.schedules.common import PIECE, PIECE_WORDS, room_for_pieces
-from evener.operators.shared.frontier import ALL
+from evener.operators.gpu.record import NEEDED, PASSED, RECORDED, STATUS, TRACE_WORDS
+from evener.operators.gpu.schedules.common import PIECE_WORDS
+from evener.operators.shared.trace import FUSED, ROWS, VISITED
 from evener.programs.stages import Advance, Edges, Gather, Repeat, walk
 
+REPEATS_START = True
 FEW_ROWS = 64  # of the trace, fetched with the rest of what the host must know
-MAX_BLOCKS = 1024  # room for the partial results of so many
-MAX_WARPS = MAX_BLOCKS * BLOCK // WARP
-# Room for vertices that are twice in a queue, as a part of all vertices and besides: with less, all
-# would be culled exactly sooner (`evener.operators.gpu.advance.limit_of`).
-TWICE, TWICE_BESIDES = 4, 1 << 19
 
 
 class _Launch(NamedTuple):
     """A kernel with all its arguments but for where the memory of a run is."""
 
     kernel: device.GridKernel
+    arguments: GridArguments
     packed: device.Packed
-    sizes: dict[str, int]  # of the two pieces of memory
-    sync: int  # where its words are, among what is cleared
-    told: int  # where what the kernel tells begins there: scalars, then the trace
-    partials: tuple[device.Span, ...]
+    sizes: dict[str, int]  # of the pieces of memory
     at: memory.OnDevice
     room: int  # for recorded vertices
-    record: tuple[device.Span, ...]
     nbytes: int  # of all that the kernel works on
+
+    @property
+    def told(self) -> int:
+        """Where what the kernel tells begins, in cleared memory: scalars, then the trace."""
+        return (*self.arguments.partials, self.arguments.trace)[0].address
 
 
 def run(job: Job, request: Request) -> list[str]:
@@ -97,11 +83,9 @@ def execute(
     ``limit`` is how many bytes it may take there. Edges for which there is no room stay in the
     host's memory.
     """
-    job.stats.update(supersteps=0, edges=0)
-    reset_scalars(job)
+    job.begin()
     if job.graph.num_vertices == 0:
-        job.fields = {name: np.asarray(field) for name, field in job.fields.items()}
-        return [f"Direction: {direction}. There was nothing to do."]
+        return sets.nothing_to_do(job, direction)
     with device.on(ordinal):
         began = time.perf_counter()
         lowered = _lowered(job, direction, schedule, ordinal, limit)
@@ -154,7 +138,7 @@ def ptx(job: Job, request: Request, capability: tuple[int, int]) -> str:
 
 def ptx_of(job: Job, direction: str, schedule: str, capability: tuple[int, int]) -> str:
     """The PTX of a job's kernel; no GPU is needed."""
-    reset_scalars(job)
+    job.begin()
     lowered = _lowered(job, direction, schedule)
     arguments, _ = _arguments(memory.HostMemory(), job, lowered, _first_room(job, lowered))
     return grid.ptx_of(lowered, arguments, capability)
@@ -222,12 +206,12 @@ def _bytes_of_run(job: Job, lowered: Lowered, room: int) -> int:
     n, m, width = graph.num_vertices, graph.num_edges, graph._indices.dtype.itemsize
     needed = sum(array.nbytes for array in job.fields.values())
     needed += (
-        (2 + plan.replays) * width * _queue_length(lowered, n)
+        (2 + plan.replays) * width * queue_length(plan, n)
         + 4 * n
         + n // 2
         + sum(dtype.itemsize * n for dtype in lowered.stored if dtype is not None)
     )
-    needed += _pieces(lowered, m) * 8 * (PIECE_WORDS + len(lowered.kernel.totals))
+    needed += num_pieces(lowered, m) * 8 * (PIECE_WORDS + len(lowered.kernel.totals))
     needed += sum(job.fields[name].nbytes for name in plan.copied)
     needed += plan.fuses * n * (2 * width + 4) + plan.replays * room * (width + 8)
     needed += plan.orders * n * (2 * width + 8)
@@ -248,89 +232,25 @@ def _require_free(job: Job, needed: int) -> None:
 
 def _arguments(
     room_for: Any, job: Job, lowered: Lowered, room: int
-) -> tuple[tuple[Any, ...], memory.OnDevice]:
-    """All that the kernel works on, after `lower_grid.SIGNATURE`, and where the graph is."""
-    plan = lowered.plan
-    graph, d = job.graph, job.declaration
-    library, scratch, cleared = room_for.library, room_for.scratch, room_for.cleared
-    n, m = graph.num_vertices, graph.num_edges
+) -> tuple[GridArguments, memory.OnDevice]:
+    """All that the kernel is given, and where the graph is."""
+    plan, graph, d = lowered.plan, job.graph, job.declaration
     if lowered.relabels:
-        at = memory.place_by_degree(library, graph)
+        at = memory.place_by_degree(room_for.library, graph)
     else:
         at = memory.place_graph(
-            library, graph, lowered.pulls, lowered.degree, plan.has_both, weights=d.uses_weights,
-            mapped=lowered.mapped,
+            room_for.library, graph, lowered.pulls, lowered.degree, plan.has_both,
+            weights=d.uses_weights, mapped=lowered.mapped,
         )  # fmt: skip
-    ids = at.rows[1].dtype
-    has_bits = lowered.pulls and any(isinstance(stage, Advance) for stage in walk(d.loop))
-    words = (n + 31) // 32 if has_bits else 1
-    pieces = _pieces(lowered, m)
-    sums = merge_path.scratch_words(n, MAX_WARPS) if lowered.sums else 0
-    entries = _queue_length(lowered, n)
-    # Given, one after the other.
-    infos, queue = scratch(10 * INFO_WORDS, np.int64), scratch(entries, ids)
-    far = n if plan.fuses else 1
-    kept, recorded = (entries, room) if plan.replays else (1, 1)
-    replayed_edges = recorded if plan.has_edges and plan.replays else 0
-    sync = room_for.told(SYNC_WORDS, np.uint32)
-    works = cleared(TURNS * WORK_WORDS, np.int64)
-    marks = cleared(n, np.uint32)
-    bits = [cleared(words, np.uint32) for _ in range(4)]
-    shared, in_far = cleared(SHARED_WORDS, np.int64), cleared(far, np.uint32)
-    saves = cleared(SAVED_WORDS if plan.replays else 1, np.int64)
-    nothing = cleared(1, np.int32)
-    edge_rooms = (
-        _edge_rooms(room_for, lowered, m, ids, at.rows[0].dtype) if plan.has_edges else (nothing,)
-    )
-    waiting = _waiting_rooms(room_for, lowered, n, ids) if plan.orders else (nothing,)
-    # The last ones, in this order: it is what the host looks at.
-    partials = tuple(
-        room_for.told(MAX_BLOCKS, field_dtype(scalar.dtype, graph)) for scalar in d.scalars.values()
-    )
-    trace = room_for.told((MOST_ROWS + 1) * TRACE_WORDS, np.int64)
-    grows = room_for.record if plan.replays else scratch
-    record = (
-        grows(recorded, ids), grows(recorded + 1, np.int64),
-        grows(replayed_edges, at.rows[0].dtype), grows(replayed_edges, np.uint8),
-    )  # fmt: skip
-    rows, columns = at.rows, at.columns
-    both: tuple[Any, ...] = at.both or ()
-    if not d.uses_weights:  # one dtype of weights, hence one kernel, for all graphs
-        rows, columns = (*rows[:2], nothing), (*columns[:2], nothing)
-        both = (*both[:2], nothing) if plan.has_both else ()
-    arguments = (
-        sync,
-        (
-            *rows, *columns, at.degrees if lowered.degree else nothing,
-            at.order if lowered.relabels else nothing, *both,
-        ),
-        tuple(room_for.field(field) for field in job.fields.values()),
-        tuple(job.params.values()),
-        (queue, bits[0], scratch(entries, ids), bits[1], scratch(kept, ids), bits[2], bits[3]),
-        tuple(infos[first * INFO_WORDS : last * INFO_WORDS] for first, last in _POOLS),
-        works,
-        marks,
-        scratch(max(pieces * PIECE_WORDS, sums), np.int64),
-        partials,
-        tuple(
-            scratch(n if stored else 1, dtype)
-            for stored, dtype in zip(plan.stores_totals, lowered.kernel.totals, strict=True)
-        ),
-        tuple(scratch(pieces, dtype) for dtype in lowered.kernel.totals),
-        tuple(scratch(n, job.fields[name].dtype) for name in plan.copied),
-        (shared, scratch(far, ids), scratch(far, ids), in_far),
-        record,
-        edge_rooms,
-        waiting,
-        saves,
-        trace,
-    )  # fmt: skip
-    return arguments, at
-
-
-def _queue_length(lowered: Lowered, n: int) -> int:
-    """Entries of a queue."""
-    return n + n // TWICE + TWICE_BESIDES if lowered.plan.is_inexact else n
+    degrees, ids = at.degrees if lowered.degree else None, at.order if lowered.relabels else None
+    fields = {
+        name: room_for.named(f"field {name}", len(field), field.dtype)
+        for name, field in job.fields.items()
+    }
+    n = graph.num_vertices
+    copies = {name: room_for.scratch(n, job.fields[name].dtype) for name in plan.copied}
+    lists = Lists(at.rows, at.columns, at.both, degrees, ids)
+    return grid_arguments(room_for, job, lowered, lists, fields, copies, n, room), at
 
 
 def _first_room(job: Job, lowered: Lowered, limit: int | None = None) -> int:
@@ -340,55 +260,16 @@ def _first_room(job: Job, lowered: Lowered, limit: int | None = None) -> int:
     return job.preallocation.first(job, n, most) if lowered.plan.replays else 1
 
 
-def _edge_rooms(room_for: Any, lowered: Lowered, m: int, ids: Any, places: Any) -> tuple[Any, ...]:
-    """Two frontiers of edges, a third for `backwards`, and words for those outside and in it."""
-    scratch, infos = room_for.scratch, TURNS * INFO_WORDS
-    third = m if lowered.plan.replays else 1
-    fronts = tuple((scratch(size, ids), scratch(size, places)) for size in (m, m, third))
-    return (*fronts, room_for.cleared(infos, np.int64), room_for.cleared(infos, np.int64))
-
-
-def _waiting_rooms(room_for: Any, lowered: Lowered, n: int, ids: Any) -> tuple[Any, ...]:
-    """For each loop in the order of buckets: two queues, their words, how near vertices wait."""
-    scratch, cleared, infos = room_for.scratch, room_for.cleared, TURNS * INFO_WORDS
-    return tuple(
-        (scratch(n, ids), scratch(n, ids), cleared(infos, np.int64), cleared(n, np.int64))
-        for _ in range(lowered.plan.orders)
-    )
-
-
-def _pieces(lowered: Lowered, num_arcs: int) -> int:
-    """How many pieces of long lists there is room for."""
-    num_arcs *= 1 + lowered.plan.has_both
-    return room_for_pieces(num_arcs, GATHER_PIECE if lowered.kernel.totals else PIECE)
-
-
-_POOLS = ((0, 3), (3, 4), (4, 7), (7, 10))  # frontiers: main, everyone, in a replay, replayed
-
-
-def first_frontier(job: Job, at: memory.OnDevice) -> tuple[np.ndarray, np.ndarray]:
-    """The words of frontiers, and the queue with the first one."""
-    n, m = job.graph.num_vertices, job.graph.num_edges
-    pools = np.zeros((10, INFO_WORDS), np.int64)
-    pools[3, [SIZE, FORM, EDGES]] = n, ALL, m
-    if job.frontier is None:
-        pools[0] = pools[3]
-        return pools, np.empty(0, at.rows[1].dtype)
-    pools[0, SIZE] = len(job.frontier)
+def frontier_of(job: Job, at: memory.OnDevice) -> np.ndarray:
+    """The bytes of the first frontier; see `evener.engine.memory.grid.first_frontier`."""
     members = job.frontier
-    if at.place is not None:
-        members = np.sort(_fetched(at.place[members]))
-    return pools, members.astype(at.rows[1].dtype)
-
-
-def _fetched(array: Any) -> np.ndarray:
-    return array if isinstance(array, np.ndarray) else array.get()
+    if members is not None and at.place is not None:
+        found = at.place[members]
+        members = np.sort(found if isinstance(found, np.ndarray) else found.get())
+    return first_frontier(job.graph.num_vertices, job.graph.num_edges, members, at.rows[1].dtype)
 
 
 # ---- running -----------------------------------------------------------------------------------
-
-
-_LOOKED_AT = ("sync", "partials", "record", "trace")
 
 
 def _launch(job: Job, lowered: Lowered, room: int, ordinal: int) -> _Launch:
@@ -399,14 +280,10 @@ def _launch(job: Job, lowered: Lowered, room: int, ordinal: int) -> _Launch:
         layout = memory.Layout()
         arguments, at = _arguments(layout, job, lowered, room)
         kernel = ready(job, lowered, arguments, ordinal)
-        sync, partials, record, trace = (arguments[SIGNATURE.index(name)] for name in _LOOKED_AT)
-        told = partials[0].address if partials else trace.address
-        packed = device.pack(arguments)
         nbytes = sum(layout.sizes.values()) + at.nbytes
         nbytes += sum(field.nbytes for field in job.fields.values())
-        launches[key] = _Launch(
-            kernel, packed, layout.sizes, sync.address, told, partials, at, room, record, nbytes
-        )
+        packed = device.pack(arguments)
+        launches[key] = _Launch(kernel, arguments, packed, layout.sizes, at, room, nbytes)
     return launches[key]
 
 
@@ -420,54 +297,43 @@ def _run(
     """
     fixed = {name for name, field in job.declaration.fields.items() if field.replicated}
     regions = {region: device.allocate(size) for region, size in launch.sizes.items()}
-    for region, size in launch.sizes.items():
-        if region.startswith(memory.CLEARED):
-            device.clear(regions[region].ptr, size)
-    pools, members = first_frontier(job, launch.at)
-    given = np.concatenate([pools.view(np.uint8).ravel(), members.view(np.uint8)])
-    device.upload(regions[memory.SCRATCH].ptr, given)
+    given = launch.arguments
+    cleared = regions[memory.CLEARED].ptr
+    device.clear(cleared, launch.sizes[memory.CLEARED])
+    device.upload(_address(given.infos.made, regions), frontier_of(job, launch.at))
     if lowered.plan.replays:
-        bounds = launch.record[1]  # of which the first is 0
-        device.clear(regions[memory.RECORD].ptr + bounds.address, bounds.dtype.itemsize)
+        bounds = given.kept.bounds  # of which the first is 0
+        device.clear(_address(bounds, regions), bounds.dtype.itemsize)
     fields = memory.fill_fields(device.library(), job.fields, launch.at, fixed)
-    cleared, seconds = regions[memory.CLEARED].ptr, 0.0
-    trace = launch.sizes[memory.CLEARED] - (MOST_ROWS + 1) * TRACE_WORDS * 8
+    trace, seconds = given.trace.address, 0.0
     few = trace + FEW_ROWS * TRACE_WORDS * 8
     launched_at = [0]  # row of the trace
     while True:
-        seconds += launch.kernel.run(_words(job, launch, regions, fields), cleared + launch.sync)
+        begins = {region: place.ptr for region, place in regions.items()}
+        begins |= {f"field {name}": field.data.ptr for name, field in fields.items()}
+        words = launch.packed.placed(begins, job.params.values())
+        seconds += launch.kernel.run(words, cleared + given.sync.address)
         told = device.download(cleared + launch.told, few - launch.told)
         head = told[trace - launch.told :].view(np.int64)
         if head[STATUS] != MORE_ROOM:
             break
         launch = _grow(job, lowered, launch, regions, head, ordinal, most)
-        launched_at.append(int(head[0]))
-    kept = min(int(head[0]), MOST_ROWS)
+        launched_at.append(int(head[ROWS]))
+    kept = min(int(head[ROWS]), MOST_ROWS)
     table = head
     if kept >= FEW_ROWS:
         table = device.download(cleared + trace, (kept + 1) * TRACE_WORDS * 8).view(np.int64)
-    for name, part in zip(job.declaration.scalars, launch.partials, strict=True):
+    for name, part in given.partials._asdict().items():
         first = part.address - launch.told
         job.scalars[name] = told[first : first + part.dtype.itemsize].view(part.dtype)[0]
-    found = dict(zip(job.fields, fields, strict=True))
-    found = memory.in_users_order(found, launch.at, fixed)
+    found = memory.in_users_order(fields, launch.at, fixed)
     job.fields = found if device_arrays else {name: fetched(f) for name, f in found.items()}
     _tell(job, head, table[: (kept + 1) * TRACE_WORDS], seconds, schedule, launched_at)
     return launch.nbytes
 
 
-def _words(
-    job: Job, launch: _Launch, regions: dict[str, Any], fields: list[Any]
-) -> np.ndarray:  # fmt: skip
-    """The words of a launch, with the addresses of this run."""
-    packed = launch.packed
-    words = packed.words.copy()
-    for region, place in regions.items():
-        words[packed.addresses[region]] += place.ptr
-    if fields:
-        words[packed.addresses[memory.FIELDS]] = [field.data.ptr for field in fields]
-    words[packed.values] = [device.bits_of(value) for value in job.params.values()]
-    return words
+def _address(span: device.Span, regions: dict[str, Any]) -> int:
+    return regions[span.region].ptr + span.address
 
 
 def _grow(
@@ -481,9 +347,10 @@ def _grow(
     _require_free(job, larger.sizes[memory.RECORD])
     place = device.allocate(larger.sizes[memory.RECORD])
     was, supersteps = regions[memory.RECORD].ptr, int(head[RECORDED])
-    end = device.download(was + launch.record[1].address + 8 * supersteps, 8).view(np.int64)[0]
+    record, into = launch.arguments.kept, larger.arguments.kept
+    end = device.download(was + record.bounds.address + 8 * supersteps, 8).view(np.int64)[0]
     used = (end, supersteps + 1, end, supersteps)
-    for old, new, many in zip(launch.record, larger.record, used, strict=True):
+    for old, new, many in zip(record, into, used, strict=True):
         length = min(many, old.size) * old.dtype.itemsize  # 0 where no edges are recorded
         device.copy(place.ptr + new.address, was + old.address, length)
     regions[memory.RECORD] = place
@@ -496,23 +363,19 @@ def _tell(
 ) -> None:  # fmt: skip
     """Stats and the trace."""
     rows = table.reshape(-1, TRACE_WORDS)[1:]
-    total = max(1, int(rows[:, 3].sum()))
     job.stats["device_seconds"] = seconds
-    job.stats["supersteps"] = int(head[0]) + int(head[FUSED])
+    job.stats["supersteps"] = int(head[ROWS]) + int(head[FUSED])
     job.stats["edges"] = int(head[VISITED])
     job.stats["kernels"] = len(launched_at)
 
     def make() -> list[dict[str, Any]]:
-        barriers = np.diff(rows[:, 5], prepend=0)
+        barriers = np.diff(rows[:, PASSED], prepend=0).tolist()
         return [
             {
-                "superstep": int(row[0]), "mode": "in one kernel",
-                "frontier": int(row[1]), "edges": int(row[4]),
-                "direction": "pull" if row[2] else "push",
-                "seconds": seconds * float(row[3]) / total,
-                "schedule": schedule, "kernels": launched_at.count(i), "barriers": int(barriers[i]),
+                **row, "mode": "in one kernel", "schedule": schedule,
+                "kernels": launched_at.count(i), "barriers": barriers[i],
             }
-            for i, row in enumerate(rows)
+            for i, row in enumerate(rows_of(rows[:, :PASSED], seconds))
         ]  # fmt: skip
 
     job.make_trace = make

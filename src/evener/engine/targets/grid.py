@@ -5,12 +5,11 @@ from __future__ import annotations
 import dataclasses
 import linecache
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from evener.device import cuda as device
-from evener.engine.codegen import plan as plans
 from evener.engine.codegen.analysis import pulls
 from evener.engine.codegen.functors import (
     check_functors,
@@ -20,11 +19,10 @@ from evener.engine.codegen.functors import (
     name_totals,
 )
 from evener.engine.codegen.printer import Kernel
-from evener.engine.job import Job, field_dtype
-from evener.engine.memory.gpu import Edges
+from evener.engine.job import Job
+from evener.engine.memory.grid import Lowered
 from evener.errors import DeviceError
 from evener.operators.gpu.schedules import SCHEDULES
-from evener.programs.fields import neutral
 from evener.programs.kinds import Advance, Gather
 from evener.programs.program import memory_of
 from evener.programs.stages import walk
@@ -33,32 +31,6 @@ from evener.programs.stages import walk
 # more of its latency. Frontiers may be small and many: one block means fewer to meet at a barrier,
 # and registers for all that a thread has to keep.
 BLOCKS_FOR_ALL, BLOCKS_FOR_FRONTIERS = 2, 1
-
-
-class Lowered(NamedTuple):
-    """A kernel for a grid, and what decides about the arrays that it works on."""
-
-    key: Any
-    kernel: Kernel
-    function: Any  # the plain function
-    functors: dict[str, Any]  # each by itself
-    pulls: bool
-    degree: bool
-    sums: bool  # of degrees, for the schedule merge_path
-    blocks_each: int  # on a multiprocessor
-    relabels: bool = False  # works on vertices in the order of their degrees
-    mapped: tuple[Edges, ...] = ()  # arrays of edges that stay in the host's memory
-
-    @property
-    def stored(self) -> tuple[np.dtype | None, ...]:
-        """The dtypes of totals that are stored, by gathers; None for one that stores none."""
-        stores = zip(self.kernel.totals, self.plan.stores_totals, strict=True)
-        return tuple(dtype if stored else None for dtype, stored in stores)
-
-    @property
-    def plan(self) -> plans.KernelPlan:
-        """The plan of the kernel."""
-        return self.kernel.plan
 
 
 def require_schedule(schedule: str) -> None:
@@ -140,10 +112,3 @@ def example_of(job: Job) -> Job:
     """The job with fields of the right types and no length."""
     empty = {name: np.empty(0, field.dtype) for name, field in job.fields.items()}
     return dataclasses.replace(job, fields=empty)
-
-
-def reset_scalars(job: Job) -> None:
-    """Let scalars begin as neutral values."""
-    for name, scalar in job.declaration.scalars.items():
-        dtype = field_dtype(scalar.dtype, job.graph)
-        job.scalars[name] = dtype.type(neutral(scalar.merge, dtype))

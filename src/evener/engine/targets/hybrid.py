@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,37 +21,38 @@ from evener.device.cuda import POLL_SECONDS, SPIN_SECONDS, TELL_SECONDS
 from evener.device.fetch import fetched
 from evener.engine.codegen.analysis import pulls
 from evener.engine.codegen.functors import state_of
-from evener.engine.codegen.print_gpu import MORE_ROOM
 from evener.engine.codegen.print_parts_cpu import lower_parts
+from evener.engine.codegen.print_resume import MORE_ROOM
 from evener.engine.codegen.printer import Kernel
 from evener.engine.deferred import new_array
 from evener.engine.devices import require_together, threads_of
 from evener.engine.job import Job
-from evener.engine.memory.estimate import estimate_memory, require_parts
+from evener.engine.memory.estimate import estimate_memory
+from evener.engine.memory.grid import Lowered
 from evener.engine.memory.hub import HubMemory, new_hub
-from evener.engine.partition.divide import Parts, divide_by, put_back
+from evener.engine.partition.divide import Parts, put_back
 from evener.engine.partition.partitioners import partition as assign
 from evener.engine.partition.stats import measure_partition
 from evener.engine.records import RecordIsFull, out_of_room
 from evener.engine.request import Request
-from evener.engine.results.trace import share_of
-from evener.engine.targets.grid import Lowered, reset_scalars
-from evener.engine.targets.parts_cpu import _Run, grown_apart, lists_of, name_of
+from evener.engine.results.trace import PartRows, rows_of_parts
+from evener.engine.targets import sets
+from evener.engine.targets.parts_cpu import Teams
 from evener.engine.targets.parts_gpu import (
     Card,
     NoRoom,
     lower_beside_others,
+    lowered_parts,
     most_recorded_on,
     one_at_a_time,
     require_few_parts,
-    trace_rows,
 )
-from evener.engine.targets.parts_gpu import (
-    ptx as ptx,
-)
-from evener.engine.targets.parts_gpu_plan import lowered_parts
+from evener.engine.targets.parts_gpu import ptx as ptx
 from evener.graph.gpu import kept
 from evener.operators.shared.policies import Policy
+
+REPEATS_START = True
+
 
 # Shares of the edges that the first CPU may get. A GPU does 20 to 40 times the work of 16 cores
 # (benchmarks/results/parts_cuda.json): more than the first only where its memory asks for it.
@@ -108,27 +108,17 @@ def run_hybrid(
 
     Each part has threads, or else the number of a GPU.
     """
-    k = len(threads)
     require_together(threads)
     require_few_parts(ordinals)
-    job.stats.update(supersteps=0, edges=0, threads=threads)
-    reset_scalars(job)
+    job.begin(threads=threads)
     if job.graph.num_vertices == 0:
-        job.fields = {name: np.asarray(field) for name, field in job.fields.items()}
-        return [f"Direction: {direction}. There was nothing to do."]
+        return sets.nothing_to_do(job, direction)
     shares = _shares(ordinals)
     first = next((p for p, count in enumerate(threads) if count), 0)
+    names = [f"cpu:{count}" if count else "cuda" for count in threads]
 
     def run(partition: Any) -> tuple[Parts, list[Card]]:
-        if any(limit is not None for limit in limits):
-            names = job.names_of([f"cpu:{count}" if count else "cuda" for count in threads])
-            part_of = assign(job.graph, partition, shares, cpu=first)
-            job.left = require_parts(
-                job.declaration, job.graph, part_of, limits, names, direction
-            )  # fmt: skip
-        began = time.perf_counter()
-        parts = divide_by(job.graph, partition, shares, cpu=first, **lists_of(job, direction))
-        job.stats["partition_seconds"] = time.perf_counter() - began
+        parts = sets.divided(job, partition, shares, limits, names, direction, cpu=first)
         try:
             return parts, _run(job, parts, threads, ordinals, direction, schedule, policy)
         except NoRoom:
@@ -150,11 +140,10 @@ def run_hybrid(
         kept(job.graph)[key] = partition
     else:
         parts, cards = run(partition)
-    owned = " + ".join(f"{part.owned:,}" for part in parts.parts)
     where = "memory of the first GPU" if _is_apart(cards[0].hub) else "memory that all reach"
     blocks = " + ".join(str(sum(card.blocks)) for card in cards)
     return [
-        f"Partition: {name_of(partition)}, {k} parts with {owned} vertices.",
+        sets.told_of(partition, parts),
         f"Threads: {' + '.join(map(str, threads))}, 0 for parts on a GPU. Blocks of the GPUs: "
         f"{blocks}. Direction: {direction}.",
         f"All devices ran the loop at the same time and met in {where}.",
@@ -249,9 +238,7 @@ def _run(
     while True:
         on_cpu = None
         if any(threads):
-            on_cpu = _Run(
-                job, parts, threads, policy, direction, lambda kernel: hub, growth, lowered.plan
-            )
+            on_cpu = Teams(job, parts, threads, policy, direction, hub, growth, lowered.plan)
         began = time.perf_counter()
         cards = []
         for mine, ordinal in zip(local.values(), places, strict=True):
@@ -266,7 +253,7 @@ def _run(
         except RecordIsFull:
             needed = max(card.needed for card in cards)
             if needed == 0:  # it was the CPU
-                growth = grown_apart(job, parts, growth)
+                growth = sets.grown_apart(job, parts, growth)
             elif room > ROOM * job.graph.num_vertices:
                 raise out_of_room(job) from None
             else:
@@ -274,14 +261,16 @@ def _run(
                 room = job.preallocation.more(job, largest, room, needed, most, times=4)
             job.begin_again()
             continue
+        rows = {}
         if on_cpu is not None:
-            on_cpu.collect(job.stats["loop_seconds"])
+            rows = on_cpu.rows(job.stats["loop_seconds"])
+            on_cpu.collect()
         job.fields = {name: new_array(field) for name, field in job.fields.items()}
-        _join(job, parts, cards)
+        _join(job, parts, cards, rows)
         return cards
 
 
-def _go(on_cpu: _Run | None, cards: list[Card], hub: HubMemory) -> float:
+def _go(on_cpu: Teams | None, cards: list[Card], hub: HubMemory) -> float:
     """Run all; whichever fails, nobody waits for it. Returns the seconds of the loop."""
     hub.reset()
     for card in cards:  # all of them before one runs: memory may have to wait for a card to be idle
@@ -392,49 +381,47 @@ def _is_apart(hub: HubMemory) -> bool:
     return not isinstance(hub.box, np.ndarray)
 
 
-def _join(job: Job, parts: Parts, cards: list[Card]) -> None:
-    """Add what the GPUs found to what the CPU did."""
-    threads, n = job.stats["threads"], job.graph.num_vertices
-    rows: list[tuple[list[int], Any]] = []  # parts of a machine, and what makes their rows
-    if job.make_trace is not None:
-        rows.append(([p for p, count in enumerate(threads) if count], job.make_trace))
-    else:
-        job.stats.update(
-            memory=[0] * len(threads), bytes_sent=0, bytes_useful=0, bytes_of_all=0,
-            owned=[part.owned for part in parts.parts],
-            ghosts=[part.held - part.owned for part in parts.parts],
-        )  # fmt: skip
-    seconds, landing = 0.0, _landing(parts, cards)
+def _join(job: Job, parts: Parts, cards: list[Card], rows: dict[int, PartRows]) -> None:
+    """Add what the GPUs found to what the CPU did, of whose parts there are rows."""
+    alone = not rows
+    if alone:
+        nothing = dict.fromkeys(("bytes_sent", "bytes_useful", "bytes_of_all"), 0)
+        job.stats.update(memory=[0] * len(parts.parts), **nothing, **sets.sizes_of(parts))
+    landing, seconds = _landing(parts, cards), []
     for card in cards:
         with card.here():
-            for name, field in card.fields.items():
-                for p in card.local:
-                    part, base = parts.parts[p], int(parts.bases[p])
-                    if not job.declaration.fields[name].replicated:
-                        mine = landing[: part.owned * field.dtype.itemsize].view(field.dtype)
-                        field[base : base + part.owned].get(out=mine)
-                        put_back(job.fields[name], part, mine)
-                if job.declaration.fields[name].replicated and not any(threads):
-                    first = card.local[0] * n  # all copies are the same
-                    job.fields[name][:] = fetched(field[first : first + n])
+            _take_fields(job, parts, card, landing, alone)
             found = card.stats()
-            if not any(threads):
+            if alone:
                 job.stats["supersteps"] = found["supersteps"]
                 job.scalars.update(card.scalars())
-            told = card.told()
-        seconds = max(seconds, found["device_seconds"])
+            rows |= card.rows()
+        seconds.append(found["device_seconds"])
         for p, nbytes in zip(card.local, found["memory"], strict=True):
             job.stats["memory"][p] = nbytes
         for name in ("edges", "bytes_sent", "bytes_useful", "bytes_of_all"):
             job.stats[name] += found[name]
-        rows.append((card.local, partial(trace_rows, *told)))
-    job.stats["device_seconds"] = seconds
+    job.stats["device_seconds"] = max(seconds)
+    in_order = [rows[p] for p in sorted(rows)]
+    job.make_trace = lambda: rows_of_parts(in_order)
 
-    def make() -> list[dict[str, Any]]:
-        places = [mine for mine, _ in rows]
-        return [_row(one, places) for one in zip(*(make() for _, make in rows), strict=False)]
 
-    job.make_trace = make
+def _take_fields(
+    job: Job, parts: Parts, card: Card, landing: np.ndarray, alone: bool
+) -> None:  # fmt: skip
+    """Bring home what a card's parts own; replicated fields too where GPUs are ``alone``."""
+    n = job.graph.num_vertices
+    for name, field in card.fields.items():
+        if job.declaration.fields[name].replicated:
+            if alone:  # all copies are the same
+                first = card.local[0] * n
+                job.fields[name][:] = fetched(field[first : first + n])
+            continue
+        for p in card.local:
+            part, base = parts.parts[p], int(parts.bases[p])
+            mine = landing[: part.owned * field.dtype.itemsize].view(field.dtype)
+            field[base : base + part.owned].get(out=mine)
+            put_back(job.fields[name], part, mine)
 
 
 def _landing(parts: Parts, cards: list[Card]) -> np.ndarray:
@@ -448,20 +435,3 @@ def _landing(parts: Parts, cards: list[Card]) -> np.ndarray:
     if landing is None or len(landing) < nbytes:
         landing = parts.on_gpus["landing"] = device.pinned(max(1, nbytes), np.uint8)
     return landing
-
-
-def _row(rows: tuple[dict[str, Any], ...], places: list[list[int]]) -> dict[str, Any]:
-    """One superstep of all machines, with lists in the order of the parts."""
-    made = {**rows[0], "seconds": max(row["seconds"] for row in rows)}
-    for name, value in rows[0].items():
-        if isinstance(value, list):
-            found = {
-                p: one
-                for row, mine in zip(rows, places, strict=True)
-                for p, one in zip(mine, row[name], strict=True)
-            }
-            made[name] = [found[p] for p in sorted(found)]
-    for name in ("frontier", "edges", "bytes", "useful_bytes", "bytes_of_all"):
-        made[name] = sum(row[name] for row in rows)
-    made["useful_share"] = share_of(made["useful_bytes"], made["bytes_of_all"])
-    return made

@@ -14,7 +14,9 @@ from evener.device import interrupts, require_memory
 from evener.device.compile import compiling, seconds_compiling
 from evener.device.sync import new_sync
 from evener.device.team import run_teams
+from evener.device.tuples import named
 from evener.engine.codegen.analysis import pulls
+from evener.engine.codegen.arguments import Between, Common, HubArrays, Links, Place
 from evener.engine.codegen.functors import (
     check_functors,
     compile_kernel,
@@ -33,37 +35,24 @@ from evener.engine.codegen.worker import worker_of
 from evener.engine.deferred import LazyArray, new_array
 from evener.engine.devices import cores_of, require_together
 from evener.engine.job import Job, field_dtype
-from evener.engine.memory.estimate import require_parts
-from evener.engine.memory.growing import (
-    bucket_bytes,
-    bucket_rooms,
-    edge_rooms,
-    grown,
-    joined_once,
-    most_recorded,
-    record_rooms,
-    room,
-    rooms_of,
-    waiting_rooms,
-)
+from evener.engine.memory import cpu as memory
+from evener.engine.memory.growing import bucket_bytes, most_recorded, rooms_of
 from evener.engine.memory.hub import HubMemory, no_hub
-from evener.engine.partition.divide import Part, Parts, divide, divide_by, fill, picked, put_back
-from evener.engine.partition.partitioners import partition as assign
+from evener.engine.partition.divide import Parts, divide, fill, picked, put_back
 from evener.engine.records import RecordIsFull
 from evener.engine.request import Request
-from evener.engine.results.trace import MOST_ROWS, row_of_parts
+from evener.engine.results.trace import MOST_ROWS, PartRows, rows_of_parts
+from evener.engine.targets import sets
 from evener.errors import DeviceError
-from evener.operators.cpu.frontier import BUFFER, EDGES, FORM, INFO_WORDS, SIZE
-from evener.operators.cpu.gather import num_chunks
-from evener.operators.cpu.vertices import partial_words
+from evener.operators.cpu.frontier import BUFFER, INFO_WORDS
 from evener.operators.shared import handshake
-from evener.operators.shared.frontier import ALL
+from evener.operators.shared.frontier import Frontier
 from evener.operators.shared.hub import APART
 from evener.operators.shared.policies import Policy
+from evener.operators.shared.trace import FUSED, ROWS, VISITED
 from evener.operators.shared.world import FULL
-from evener.programs.fields import neutral
-from evener.programs.stages import Backwards, Edges, Gather, walk
 
+REPEATS_START = True
 _KEPT = 4  # kernels whose arrays are kept with the parts
 
 
@@ -94,41 +83,20 @@ def run_parts(
     limits: Sequence[int | None] = (),
 ) -> list[str]:
     """Divide the graph and run a job over its parts; returns what there is to say about it."""
-    k, shares = len(threads), [count / sum(threads) for count in threads]
-    if any(limit is not None for limit in limits):
-        devices = job.names_of([f"cpu:{count}" for count in threads])
-        part_of = assign(job.graph, partition, shares)
-        job.left = require_parts(
-            job.declaration, job.graph, part_of, limits, devices, direction
-        )  # fmt: skip
-    began, earlier = time.perf_counter(), seconds_compiling()
     require_together(threads)
-    parts = None
-    if job.graph.num_vertices:
-        lists = {**lists_of(job, direction), "has_ghosts": not far_is_global(job.declaration)}
-        parts = divide_by(job.graph, partition, shares, **lists)
-    compiled = seconds_compiling() - earlier  # to divide a graph is compiled too, at first
-    job.stats["partition_seconds"] = time.perf_counter() - began - compiled
+    job.begin(threads=threads)
+    if not job.graph.num_vertices:
+        return sets.nothing_to_do(job, direction)
+    shares = [count / sum(threads) for count in threads]
+    parts = sets.divided(
+        job, partition, shares, limits, [f"cpu:{count}" for count in threads], direction,
+        has_ghosts=not far_is_global(job.declaration),
+    )  # fmt: skip
     _execute(job, threads, parts, policy, direction)
-    told = [" + ".join(f"{n:,}" for n in job.stats.get(what, ())) for what in ("owned", "ghosts")]
     return [
-        f"Partition: {name_of(partition)}, {k} parts with {told[0] or 'no'} "
-        f"vertices and {told[1] or 'no'} ghosts.",
+        sets.told_of(partition, parts),
         f"Threads: {' + '.join(map(str, threads))}. Direction: {direction}.",
     ]
-
-
-def name_of(partition: Any) -> str:
-    """What to call a partitioner."""
-    name = partition if isinstance(partition, str) else getattr(partition, "__name__", "given")
-    return "random" if name == "auto" else name
-
-
-def lists_of(job: Job, direction: str) -> dict[str, bool]:
-    """Which lists the parts of a graph need for a program, and in which order."""
-    d = job.declaration
-    slices = any(isinstance(s, Edges) and s.neighbours is not None for s in walk(d.loop))
-    return {"pulls": pulls(d, direction), "in_order": slices, "weighted": d.uses_weights}
 
 
 def execute_parts(
@@ -136,66 +104,52 @@ def execute_parts(
 ) -> None:
     """Run a job over parts with so many threads each, changing its fields in place."""
     require_together(threads)
-    parts = None
-    if job.graph.num_vertices:
-        lists = {**lists_of(job, direction), "has_ghosts": not far_is_global(job.declaration)}
-        parts = divide(job.graph, part_of, len(threads), **lists)
+    job.begin(threads=threads)
+    if not job.graph.num_vertices:
+        sets.nothing_to_do(job, direction)
+        return
+    lists = {**sets.lists_of(job, direction), "has_ghosts": not far_is_global(job.declaration)}
+    parts = divide(job.graph, part_of, len(threads), **lists)
     _execute(job, threads, parts, policy, direction)
 
 
-def grown_apart(job: Job, parts: Parts, growth: int) -> int:
-    """As `grown`, of all parts: nobody knows which was full."""
-    largest = max(part.owned for part in parts.parts)
-    left = [one for one in job.left if one is not None]
-    return grown(job, largest, min(left, default=None), growth)
-
-
-def _execute(
-    job: Job, threads: list[int], parts: Parts | None, policy: Policy, direction: str
-) -> None:
-    d = job.declaration
-    job.stats.update(supersteps=0, edges=0, threads=threads)
-    for name, scalar in d.scalars.items():
-        dtype = field_dtype(scalar.dtype, job.graph)
-        job.scalars[name] = dtype.type(neutral(scalar.merge, dtype))
-    if parts is None:
-        job.fields = {name: np.asarray(field) for name, field in job.fields.items()}
-        return
+def _execute(job: Job, threads: list[int], parts: Parts, policy: Policy, direction: str) -> None:
     growth = 1
     while True:
-        run = _Run(job, parts, threads, policy, direction, growth=growth)
+        run = Teams(job, parts, threads, policy, direction, growth=growth)
         job.stats["compile_seconds"] = run.compile_seconds
         started = time.perf_counter()
         try:
             run.go()
             break
         except RecordIsFull:
-            growth = grown_apart(job, parts, growth)
+            growth = sets.grown_apart(job, parts, growth)
             job.begin_again()
     job.stats["loop_seconds"] = time.perf_counter() - started
-    run.collect(job.stats["loop_seconds"])
+    rows = list(run.rows(job.stats["loop_seconds"]).values())
+    job.make_trace = lambda: rows_of_parts(rows)
+    run.collect()
 
 
-class _Run:
-    """The arrays of all parts, and the kernel over them.
+class Teams:
+    """The parts that CPUs have: their arrays, and the kernel over them.
 
     Parts without threads are on other machines, which a hub leads to: here they have shadows.
     """
 
     def __init__(
         self, job: Job, parts: Parts, threads: list[int], policy: Policy, direction: str,
-        hub: Callable[[Kernel], HubMemory] | None = None, growth: int = 1,
-        known: KernelPlan | None = None,
+        hub: HubMemory | None = None, growth: int = 1, known: KernelPlan | None = None,
     ):  # fmt: skip
         self.job, self.d, self.parts, self.threads = job, job.declaration, parts, threads
         self.policy, self.sync = policy, new_sync()
-        self.hub_of = hub
         self.local = [p for p, count in enumerate(threads) if count > 0]
         for name, field in job.fields.items():
             if self.d.fields[name].replicated:
                 job.fields[name] = np.asarray(field)  # all parts may work on this one
         with compiling():
-            self.kernel = self._lower(direction, known)
+            self.kernel = self._lower(direction, known, hub is not None)
+        self.hub = hub or no_hub(job, parts, self.kernel)
         self.shares = self.kernel.plan.shares
         key = (
             *kernel_key(job), policy.measure, hub is not None, self.kernel.totals, self._is_single
@@ -210,33 +164,62 @@ class _Run:
             for part, left in zip(parts.parts, lefts, strict=True)
         ]
         self.key = (self.kernel.text, tuple(threads), dtypes, tuple(self.rooms))
-        self.scratch: dict[Any, Any] = parts.kept.pop(self.key, {})
+        self.kept: dict[Any, Any] = parts.kept.pop(self.key, {})
         self.fields = {name: self._spread(name) for name in self.d.fields}
-        self._share(direction)
         owned = sum(parts.parts[p].owned for p in self.local)
         require_memory(owned * (2 * parts.parts[0].out[1].itemsize + 1), f"Running {self.d.name}")
-        self.teams = [
-            (count, new_sync(), self._arguments(p, count))
-            for p, count in enumerate(threads)
-            if count > 0
-        ]
+        self.common = self._common(direction)
+        self.given = {p: self._arguments(p) for p in self.local}
+        self.teams = [(threads[p], new_sync(), given) for p, given in self.given.items()]
+        self.compile_seconds = self._compile()
+
+    def _lower(self, direction: str, known: KernelPlan | None, has_hub: bool) -> Kernel:
+        state, measure = state_of(self.d), self.policy.measure
+        kernel = lower_parts(
+            self.job, direction, state, measure, has_hub, self._is_single, known
+        )  # fmt: skip
+        if kernel.plan.gathers:
+            name_totals(self.job, kernel, *self._examples())
+        return kernel
+
+    def _compile(self) -> float:
+        """Compile the kernel, or find it; returns the seconds that this took."""
         count, sync, arguments = self.teams[0]
         examples = (0, count, sync, *arguments)
         began = time.perf_counter()
         with compiling():
-            job.stats["from_cache"] = self.worker.find_for(*examples)
-            if not job.stats["from_cache"]:
-                what = f"compiling {self.d.name} for {len(threads)} parts"
+            self.job.stats["from_cache"] = self.worker.find_for(*examples)
+            if not self.job.stats["from_cache"]:
+                what = f"compiling {self.d.name} for {len(self.threads)} parts"
                 with progress.task(what), interrupts.kept():
-                    check_functors(self.d, functors_of(job, self.kernel), *self._examples())
+                    functors = functors_of(self.job, self.kernel)
+                    check_functors(self.d, functors, *self._examples())
                     compile_kernel(self.d, self.worker, *examples)
-        self.compile_seconds = time.perf_counter() - began
+        return time.perf_counter() - began
+
+    @property
+    def _is_single(self) -> bool:
+        """Whether each part has one thread."""
+        return max(self.threads) == 1
+
+    def _examples(self) -> tuple[np.generic, Any]:
+        """A vertex and a state, of the types that functors get in the kernel."""
+        job, part = self.job, self.parts.parts[0]
+        weights = part.out[2] if self.d.uses_weights else np.empty(0, np.int32)
+        state = state_of(self.d)(
+            *(np.empty(0, field.dtype) for field in job.fields.values()),
+            *job.params.values(), *job.scalars.values(), weights, part.ids,
+            job.graph.degrees, 0, job.graph.num_vertices, False,
+        )  # fmt: skip
+        return unsigned(part.out[1])[:0].dtype.type(0), state
+
+    # ---- fields ---------------------------------------------------------------------------
 
     def _again(self, name: str, p: int, make: Callable[[], Any]) -> Any:
         """Arrays of an earlier run, or new ones."""
-        if (name, p) not in self.scratch:
-            self.scratch[name, p] = make()
-        return self.scratch[name, p]
+        if (name, p) not in self.kept:
+            self.kept[name, p] = make()
+        return self.kept[name, p]
 
     def _spread(self, name: str) -> np.ndarray:
         """A field in the slots of all parts, or as often as there are parts."""
@@ -264,180 +247,97 @@ class _Run:
             return array if self._is_shared(name) else array[p * n : (p + 1) * n]
         return array[self.parts.bases[p] : self.parts.bases[p + 1]]
 
-    @property
-    def _is_single(self) -> bool:
-        """Whether each part has one thread."""
-        return max(self.threads) == 1
+    # ---- what kernels are given -----------------------------------------------------------
 
-    def _lower(self, direction: str, known: KernelPlan | None) -> Kernel:
-        state = state_of(self.d)
-        has_hub = self.hub_of is not None
-        kernel = lower_parts(
-            self.job, direction, state, self.policy.measure, has_hub, self._is_single, known
-        )
-        if kernel.plan.gathers:
-            name_totals(self.job, kernel, *self._examples())
-        return kernel
-
-    def _examples(self) -> tuple[np.generic, Any]:
-        """A vertex and a state, of the types that functors get in the kernel."""
-        job, part = self.job, self.parts.parts[0]
-        state = state_of(self.d)(
-            *(np.empty(0, field.dtype) for field in job.fields.values()),
-            *job.params.values(), *job.scalars.values(), self._weights(part.out), part.ids,
-            job.graph.degrees, 0, job.graph.num_vertices, False,
-        )  # fmt: skip
-        return unsigned(part.out[1])[:0].dtype.type(0), state
-
-    def _weights(self, lists: tuple[np.ndarray, ...]) -> np.ndarray:
-        return lists[2] if self.d.uses_weights else np.empty(0, np.int32)
-
-    # ---- what all parts share -------------------------------------------------------------
-
-    def _share(self, direction: str) -> None:
+    def _common(self, direction: str) -> Common:
         """Arrays that all parts see."""
-        k, slots = len(self.threads), int(self.parts.bases[-1])
-        graph, total = self.job.graph, sum(self.threads)
-        ghosts = len(self.parts.home)
-        self.copies = {
-            name: self._again(f"copy {name}", 0, partial(np.empty_like, self.fields[name]))
-            for name in self.kernel.plan.copied
-        }
-        self.olds = tuple(
-            np.empty(ghosts, self.fields[name].dtype) for name in self.kernel.plan.shadowed
-        )
-        self.united = tuple(self.job.fields[name].copy() for name in self.kernel.plan.united)
-        self.agreed = tuple(
-            np.zeros(2 * k * APART, field_dtype(scalar.dtype, graph))
-            for scalar in self.d.scalars.values()
-        )
-        make = self.hub_of or partial(no_hub, self.job, self.parts)
-        self.hub = make(self.kernel)
-        self.to_hub = (
-            self.hub.machine_of, self.parts.ghosts.ravel(), np.zeros(2, np.int64),
-            np.zeros(2 * k * APART, np.int64), *self.hub[1:7],
-        )  # fmt: skip
+        k, slots, hub = len(self.threads), int(self.parts.bases[-1]), self.hub
+        graph, ghosts, plan = self.job.graph, len(self.parts.home), self.kernel.plan
         ids = unsigned(graph._indices).dtype
         words = [(part.held + 63) // 64 if pulls(self.d, direction) else 0
                  for part in self.parts.parts]  # fmt: skip
-        self.words_from = np.concatenate([[0], np.cumsum(words)]).astype(np.int64)
-        self.marks = self._again("marks", 0, lambda: np.empty(slots, np.uint8))
-        self.marks[:] = 0
-        self.traffic = np.zeros((3, k, k), np.int64)
-        self.shared = (
+        words_from = np.concatenate([[0], np.cumsum(words)]).astype(np.int64)
+        links = Links(
             self.sync, np.zeros(2 * k * APART, np.int64), self.parts.bases,
             np.array([part.owned for part in self.parts.parts], np.int64), self.parts.ghosts,
-            self.parts.home, self.marks,
+            self.parts.home, self._again("marks", 0, lambda: np.zeros(slots, np.uint8)),
             self._again("box", 0, lambda: np.empty(ghosts, ids)),
             np.zeros((k, INFO_WORDS), np.int64),
-            self._again("bits", 0, lambda: np.zeros(self.words_from[-1], np.uint64)),
-            self.words_from, np.zeros(k * k, np.int64), np.zeros((total, max(k, 8)), np.int64),
-            self.traffic.ravel(),
+            self._again("bits", 0, lambda: np.zeros(words_from[-1], np.uint64)), words_from,
+            np.zeros(k * k, np.int64), np.zeros((sum(self.threads), max(k, 8)), np.int64),
+            np.zeros(3 * k * k, np.int64),
+        )  # fmt: skip
+        to_hub = HubArrays(
+            hub.machine_of, self.parts.ghosts.ravel(), np.zeros(2, np.int64),
+            np.zeros(2 * k * APART, np.int64), hub.flags, hub.words, hub.far_sizes, hub.box,
+            hub.marks, hub.bits,
         )  # fmt: skip
 
-    # ---- what one part has ----------------------------------------------------------------
+        if len(self.local) < k:  # nobody empties those of shadows
+            links.marks[:] = 0
 
-    def _arguments(self, p: int, threads: int) -> tuple[Any, ...]:
-        """All that the kernel of one part works on."""
-        job, d, kernel, part = self.job, self.d, self.kernel, self.parts.parts[p]
-        n, m = part.owned, len(part.out[1])
-        ids = unsigned(part.out[1]).dtype
-        rows, columns = self._lists(part.out), self._lists(part.into)
-        both: tuple[np.ndarray, ...] = columns
-        stages = list(walk(d.loop))
-        if job.graph.directed and any(isinstance(s, Gather) and s.along == "both" for s in stages):
-            both = joined_once(self.parts, p, columns, rows)
-        replays = any(isinstance(stage, Backwards) for stage in stages)
-        totals = tuple(
-            np.empty(n if stored else 0, dtype)
-            for stored, dtype in zip(kernel.plan.stores_totals, kernel.totals, strict=True)
+        def copied(name: str) -> np.ndarray:
+            return self._again(f"copy {name}", 0, partial(np.empty_like, self.fields[name]))
+
+        agreed = {
+            name: np.zeros(2 * k * APART, field_dtype(scalar.dtype, graph))
+            for name, scalar in self.d.scalars.items()
+        }
+        return Common(
+            links,
+            named("Fields", self.fields),
+            named("Copies", {name: copied(name) for name in plan.copied}),
+            named("Olds", {n: np.empty(ghosts, self.fields[n].dtype) for n in plan.shadowed}),
+            named("United", {name: self.job.fields[name].copy() for name in plan.united}),
+            named("Agreed", agreed),
+            to_hub,
+            named("Boxes", dict(zip(plan.carried, hub.boxes, strict=True))),
+            named("FarCopies", dict(zip(plan.united, hub.copies, strict=True))),
+            named("FarAgreed", dict(zip(agreed, hub.agreed, strict=True))),
         )
-        sums = tuple(
-            np.empty(num_chunks(n), field_dtype(d.scalars[name].dtype, job.graph))
-            for name in kernel.plan.summed
+
+    def _arguments(self, p: int) -> Any:
+        """All that the kernel of one part is given."""
+        job, part, threads = self.job, self.parts.parts[p], self.threads[p]
+
+        def again(name: str, make: Callable[[], Any]) -> Any:
+            return self._again(name, p, make)
+
+        degrees = again("degrees", lambda: job.graph.degrees[part.ids])
+        graph = memory.graph_arrays(
+            job, self.kernel, self.parts, p, part.out, part.into, degrees, part.ids
         )
-        partials = tuple(
-            np.zeros(partial_words(threads), field_dtype(s.dtype, job.graph))
-            for s in d.scalars.values()
-        )
-        place = np.array(
-            [p, len(self.threads), sum(self.threads), sum(self.threads[:p]),
-             job.graph.num_vertices, job.graph.num_edges, self.policy.number,
-             self.hub.machine_of[p], self.hub.machines, len(self.parts.home),
-             self.hub.patience(handshake.CPU_PATIENCE)], np.int64,
+        region = memory.Region(part.owned, len(part.out[1]), graph, len(self.parts.home))
+        copies = self.common.copies._asdict()
+        arguments = memory.thread_arguments(
+            job, self.kernel, region, threads, self.rooms[p],
+            {name: self._of(array, p, name) for name, array in self.fields.items()},
+            {name: self._of(array, p, name) for name, array in copies.items()},
+            self.common.links.marks[self.parts.bases[p] : self.parts.bases[p + 1]], again,
         )  # fmt: skip
-        trace = self._again("trace", p, lambda: np.zeros((MOST_ROWS + 1, 5 + threads), np.int64))
-        told = self._again("told", p, lambda: np.zeros((MOST_ROWS + 1, 4), np.int64))
-        ordered = self._again("ordered", p, lambda: bucket_rooms(
-            n, m + len(self.parts.home), job.graph.degrees, ids,
-            threads if kernel.plan.fuses else 0, self.rooms[p].bucketed,
-        ))  # fmt: skip
-        for array in (trace[0], told[0], ordered[0], ordered[-1]):
-            array[...] = 0
-        return (
-            (*rows, *columns, self._again("degrees", p, lambda: job.graph.degrees[part.ids]),
-             part.ids, *both),
-            tuple(self._of(array, p, name) for name, array in self.fields.items()),
-            tuple(job.params.values()),
-            self._fronts(p, part, m, ids, replays),
-            self.marks[self.parts.bases[p] : self.parts.bases[p + 1]],
-            np.empty((threads, BUFFER), ids),
-            (np.zeros(8 * threads, np.uint8), *partials),
-            (*totals, np.empty(0)),
-            (*(self._of(array, p, name) for name, array in self.copies.items()), np.empty(0)),
-            (*sums, np.empty(0)),
-            ordered,
-            self._again("record", p, lambda: record_rooms(
-                ids, replays, kernel.plan.has_edges, self.rooms[p].recorded,
-                fixed=job.preallocation.fixed,
-            )),
-            edge_rooms(m, ids, threads, kernel.plan.has_edges),
-            waiting_rooms(n, ids, threads, kernel.plan.orders),
-            trace,
-            (place, *self.shared, np.empty((threads, BUFFER), ids), told),
-            tuple(self.fields.values()),
-            (*self.copies.values(), np.empty(0)),
-            (*self.olds, np.empty(0)),
-            (*self.united, np.empty(0)),
-            (*self.agreed, np.empty(0)),
-            self.to_hub,
-            (*self.hub.boxes, np.empty(0)),
-            (*self.hub.copies, np.empty(0)),
-            (*self.hub.agreed, np.empty(0)),
+        members, arcs = None, 0
+        if job.frontier is not None:
+            members = self.parts.members(job.frontier, p)
+            arcs = job.graph.degrees[part.ids[members]].sum()
+        memory.begin(arguments, region, members, arcs)
+        rows = again("rows", lambda: np.zeros((MOST_ROWS + 1, 4), np.int64))
+        rows[0] = 0
+        return arguments._replace(between=self._between(p, rows))
+
+    def _between(self, p: int, rows: np.ndarray) -> Between:
+        """What one part needs to meet the others."""
+        graph, links, ghosts = self.job.graph, self.common.links, self.parts.ghosts[p]
+        place = Place(
+            p, len(self.threads), sum(self.threads), sum(self.threads[:p]), graph.num_vertices,
+            graph.num_edges, self.policy.number, int(self.hub.machine_of[p]), self.hub.machines,
+            len(self.parts.home), self.hub.patience(handshake.CPU_PATIENCE),
         )  # fmt: skip
-
-    def _lists(self, lists: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
-        return unsigned(lists[0]), unsigned(lists[1]), self._weights(lists)
-
-    def _fronts(
-        self, p: int, part: Part, m: int, ids: np.dtype, replays: bool
-    ) -> tuple[np.ndarray, ...]:
-        """Two frontiers, everyone, and for `backwards` one more, as on one device."""
-        n, words = part.owned, (part.owned + 63) // 64
-        first, everyone = np.zeros(INFO_WORDS, np.int64), np.zeros(INFO_WORDS, np.int64)
-        everyone[[SIZE, FORM, EDGES]] = n, ALL, m
-        queues = self._again(
-            "queues", p, lambda: (room(n, ids), room(n, ids), room(n if replays else 0, ids))
-        )
-        queue = queues[0]
-        if self.job.frontier is None:
-            first[:] = everyone
-        else:
-            mine = self.parts.members(self.job.frontier, p)
-            queue[: len(mine)] = mine
-            degrees = self.job.graph.degrees[part.ids[mine]]
-            first[[SIZE, EDGES]] = len(mine), degrees.sum()
-
-        def bits(wanted: bool = True) -> np.ndarray:
-            return np.zeros(words if wanted else 0, np.uint64)
-
-        def info() -> np.ndarray:
-            return np.zeros(INFO_WORDS, np.int64)
-
-        return (
-            queue, bits(), first, queues[1], bits(), info(), bits(), everyone,
-            queues[2], bits(replays), info(), bits(replays), info(),
+        box = Frontier(
+            links.box[ghosts[0] : ghosts[-1]], np.empty(0, np.uint64), links.boxed[p]
         )  # fmt: skip
+        bits = links.bits[links.words_from[p] : links.words_from[p + 1]]
+        buffers = np.empty((self.threads[p], BUFFER), links.box.dtype)
+        return Between(place, self.common, bits, rows, box, buffers)
 
     # ---- running --------------------------------------------------------------------------
 
@@ -453,84 +353,73 @@ class _Run:
         if any(code == FULL for codes in returned for code in codes):
             raise RecordIsFull
 
-    def collect(self, seconds: float) -> None:
-        """Bring fields, scalars, stats and the trace home."""
-        job = self.job
+    def collect(self) -> None:
+        """Bring fields, scalars and stats home."""
+        job, given = self.job, list(self.given.values())
         for name, field in job.fields.items():
             whole = job.fields[name] = new_array(field)
             for p in self.local:
-                part, mine = self.parts.parts[p], self._of(self.fields[name], p, name)
+                mine = self._of(self.fields[name], p, name)
                 if self.d.fields[name].replicated:
                     if mine is not whole:
                         whole[:] = mine
                     break
-                put_back(whole, part, mine)
-        arguments = [team[2] for team in self.teams]
-        for name, found in zip(self.d.scalars, arguments[0][6][1:], strict=True):
+                put_back(whole, self.parts.parts[p], mine)
+        for name, found in given[0].partials._asdict().items():
             job.scalars[name] = found[0]
-        traces, rows = [a[14] for a in arguments], [a[15][-1] for a in arguments]
-        recorded = {p: most_recorded(self.scratch["record", p]) for p in self.local}
+        recorded = {p: most_recorded(one.kept) for p, one in self.given.items()}
         for p, most in recorded.items():
             job.preallocation.remember(job, self.parts.parts[p].owned, most)
-        taken = int(traces[0][0, 0])
-        sent, useful, whole_bytes = (int(part.sum()) for part in self.traffic)
+        heads = [one.trace[0] for one in given]
+        sent, useful, whole_bytes = self.common.links.traffic.reshape(3, -1).sum(axis=1).tolist()
         job.stats.update(
-            supersteps=taken + int(traces[0][0, 1]),
-            edges=sum(int(trace[0, 5:].sum()) for trace in traces),
-            owned=[part.owned for part in self.parts.parts],
-            ghosts=[part.held - part.owned for part in self.parts.parts],
+            supersteps=int(heads[0][ROWS] + heads[0][FUSED]),
+            edges=sum(int(head[VISITED:].sum()) for head in heads),
             bytes_sent=sent, bytes_useful=useful, bytes_of_all=whole_bytes,
-            memory=self._memory(recorded),
+            memory=self._memory(recorded), **sets.sizes_of(self.parts),
         )  # fmt: skip
-        kept = min(taken, MOST_ROWS)
-        cut = [trace[1 : kept + 1].copy() for trace in traces]
-        unit = seconds / max(1, int(max(part[0, 0] for part in rows)))
-        told = []
-        for part in rows:
-            start = np.zeros((1, 4), np.int64)
-            told.append(np.diff(np.concatenate([start, part[1 : kept + 1]]), axis=0))
-        job.make_trace = lambda: _rows(cut, told, unit)
-        for other in list(self.parts.kept.values()):  # only the last kernel keeps its fields
+        self._keep()
+
+    def rows(self, seconds: float) -> dict[int, PartRows]:
+        """What the trace is made of, by part; the tables serve the next run."""
+        kept = min(int(self.given[self.local[0]].trace[0, ROWS]), MOST_ROWS)
+        told = {p: given.between.rows for p, given in self.given.items()}
+        unit = seconds / max(1, int(max(rows[0, 0] for rows in told.values())))
+        found = {}
+        for p, given in self.given.items():
+            of_run = np.concatenate([np.zeros((1, 4), np.int64), told[p][1 : kept + 1]])
+            table = given.trace[1 : kept + 1].copy()
+            found[p] = PartRows(table, np.diff(of_run, axis=0), unit)
+        return found
+
+    def _keep(self) -> None:
+        """Leave what this run worked in to the next one: only the last kernel keeps its fields."""
+        for other in list(self.parts.kept.values()):
             for place in [place for place in list(other) if place[0].startswith("field ")]:
                 other.pop(place, None)
-        self.parts.kept[self.key] = self.scratch
-        for other in list(self.parts.kept)[:-_KEPT]:
-            self.parts.kept.pop(other, None)
+        self.parts.kept[self.key] = self.kept
+        for key in list(self.parts.kept)[:-_KEPT]:
+            self.parts.kept.pop(key, None)
 
     def _memory(self, recorded: dict[int, int]) -> list[int]:
         """Bytes that each part took: lists and tables, fields, what was written of the rooms."""
-        k = len(self.threads)
+        k, common = len(self.threads), self.common
         found = []
         for p, part in enumerate(self.parts.parts):
             fields = sum(
                 self._of(array, p, name).nbytes // (k if self._is_shared(name) else 1)
-                for name, array in [*self.fields.items(), *self.copies.items()]
+                for arrays in (common.fields, common.copies)
+                for name, array in arrays._asdict().items()
             )
             ghosts = int(self.parts.ghosts[p, k] - self.parts.ghosts[p, 0])
-            tables = ghosts * (self.parts.home.itemsize + sum(old.itemsize for old in self.olds))
-            united = sum(old.nbytes for old in self.united) // k
+            tables = ghosts * (self.parts.home.itemsize + sum(old.itemsize for old in common.olds))
+            united = sum(old.nbytes for old in common.united) // k
             ids = part.out[1].itemsize
             fronts = part.owned * (2 * ids + 1) + ghosts * ids
             if p in self.local:
-                record, fixed = self.scratch["record", p][0], self.job.preallocation.fixed
-                entries = record.size if fixed else recorded[p]
+                given, fixed = self.given[p], self.job.preallocation.fixed
+                entries = given.kept.queue.size if fixed else recorded[p]
                 fronts += entries * (ids + (8 if self.kernel.plan.has_edges else 0))
-                fronts += bucket_bytes(self.scratch["ordered", p], part.owned)
+                fronts += bucket_bytes(given.ordered, part.owned)
             found.append(self.parts.nbytes[p] + fields + tables + united + fronts)
         return found
-
-
-def _rows(traces: list[np.ndarray], told: list[np.ndarray], unit: float) -> list[dict[str, Any]]:
-    """A row for each superstep."""
-    return [
-        row_of_parts(
-            int(traces[0][i, 0]),
-            [int(trace[i, 1]) for trace in traces],
-            [int(trace[i, 5:].sum()) for trace in traces],
-            bool(traces[0][i, 3]),
-            [float(trace[i, 4]) * unit for trace in traces],
-            [float(part[i, 0]) * unit for part in told],
-            np.array([part[i, 1:] for part in told]),
-        )
-        for i in range(len(traces[0]))
-    ]

@@ -8,6 +8,8 @@ from evener.engine.reference.parts import run_partitioned
 from evener.engine.request import Request
 from evener.engine.targets.python import lower as lower  # which refuses
 
+REPEATS_START = False
+
 
 def run(job: Job, request: Request) -> list[str]:
     """Run a job; returns what there is to say about it."""

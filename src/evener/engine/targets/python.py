@@ -9,6 +9,8 @@ from evener.engine.reference.loop import interpret
 from evener.engine.request import Request
 from evener.errors import DeviceError
 
+REPEATS_START = False
+
 
 def run(job: Job, request: Request) -> list[str]:
     """Run a job; returns what there is to say about it."""

@@ -1,7 +1,8 @@
 """Which target runs a program on which devices, and which one takes over from it.
 
 A target is a module with ``run(job, request)``, which returns what there is to say about the run,
-and ``lower(job, request)``, which returns the kernels that it would run.
+``lower(job, request)``, which returns the kernels that it would run, and ``REPEATS_START``: whether
+it has memory of its own, in which it repeats what a program's `start` did to fields.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ class Target(NamedTuple):
 
     @property
     def repeats_start(self) -> bool:
-        """Whether it does what `start` wrote down in memory of its own."""
-        return self.name in ("gpu", "parts_cpu", "parts_gpu", "hybrid")
+        """Whether it repeats in memory of its own what `start` did to fields."""
+        return bool(self.module.REPEATS_START)
 
 
 def target_of(devices: Sequence[Device]) -> Target:
@@ -73,16 +74,16 @@ def _to_the_gpu(job: Job, request: Request) -> tuple[Request, str]:
     p = [one.kind for one in request.devices].index("cuda")
     job.stats.pop("threads", None)
     then = request.on(request.devices[p], partition="auto", limits=(request.limits[p],))
-    return then, "So it ran on the GPU alone."
+    return then, "Evener ran it on the GPU alone instead."
 
 
 def _to_the_cpu(job: Job, request: Request) -> tuple[Request, str]:
     job.fields = {name: np.array(field) for name, field in job.fields.items()}
-    return request.on(Device("cpu"), schedule="auto"), "So it ran on the CPU."
+    return request.on(Device("cpu"), schedule="auto"), "Evener ran it on the CPU instead."
 
 
 def _to_the_interpreter(_: Job, request: Request) -> tuple[Request, str]:
-    return request.on(Device("python")), "So it did."
+    return request.on(Device("python")), "Evener ran it in the interpreter instead."
 
 
 _NEXT = {"hybrid": _to_the_gpu, "gpu": _to_the_cpu, "cpu": _to_the_interpreter}

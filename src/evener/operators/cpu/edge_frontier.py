@@ -15,8 +15,8 @@ from evener.operators.spmd import append_edge, barrier, flush_edges, member
 _U1 = np.uint64(1)
 
 
-class EdgeFrontier(NamedTuple):
-    """A set of edges; `buffer` is that of this thread, `info` as in a frontier of vertices."""
+class BufferedEdges(NamedTuple):
+    """A frontier of edges as one thread has it, with its own `buffer` to append by."""
 
     src: np.ndarray
     edge: np.ndarray

@@ -41,13 +41,6 @@ class Team(NamedTuple):
     buffer: np.ndarray  # of this thread, for appending
 
 
-class Adjacency(NamedTuple):
-    """Neighbour lists: vertex v has those from ``indptr[v]`` to ``indptr[v + 1]``."""
-
-    indptr: np.ndarray
-    indices: np.ndarray
-
-
 @compiled(allocates=False)
 def one_of(number, first, second, third):
     """The frontier with this number."""

@@ -118,6 +118,27 @@ def _work_off(
 
 
 @compiled(allocates=False)
+def _advance_all(
+    team, ghost_team, world, pool, out, f, where, s, field, inverse, bucket, queue, size, box,
+    marks, stamp,
+):  # fmt: skip
+    """Advance what all threads handed in; returns how many ghosts wait, and the calls."""
+    waiting, calls = np.int64(0), _U0
+    amount = grain(team, size)
+    first = claim(team.sync, amount)
+    while first < size:
+        for i in range(first, min(first + amount, size)):
+            ask_ahead(out, s, queue, np.uint64(i), np.uint64(size))
+            waiting, made = _advance(
+                ghost_team, world, pool, out, f, where, s, field, inverse, bucket,
+                queue[np.uint64(i)], box, marks, stamp, waiting,
+            )  # fmt: skip
+            calls += made
+        first = claim(team.sync, amount)
+    return waiting, calls
+
+
+@compiled(allocates=False)
 def nearest_apart(
     team, ghost_team, world, out, f, where, s, field, inverse, current, shared, queue, pool, box,
     marks, stamp, turn, merge, values, width,
@@ -153,18 +174,11 @@ def nearest_apart(
         stamp = next_stamp(team, marks, stamp)
         empty(team, box)
         size = min(shared[TAIL + side], len(queue))
-        waiting = np.int64(0)
-        amount = grain(team, size)
-        first = claim(team.sync, amount)
-        while first < size:
-            for i in range(first, min(first + amount, size)):
-                ask_ahead(out, s, queue, np.uint64(i), np.uint64(size))
-                waiting, made = _advance(
-                    ghost_team, world, pool, out, f, where, s, field, inverse, bucket,
-                    queue[np.uint64(i)], box, marks, stamp, waiting,
-                )  # fmt: skip
-                calls += made
-            first = claim(team.sync, amount)
+        waiting, made = _advance_all(
+            team, ghost_team, world, pool, out, f, where, s, field, inverse, bucket, queue, size,
+            box, marks, stamp,
+        )  # fmt: skip
+        calls += made
         while pool.heads[bucket] != _U0 and count(pool, bucket) < np.uint64(FUSED):
             waiting, made = _work_off(
                 ghost_team, world, pool, out, f, where, s, field, inverse, bucket, box, marks,

@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from evener.device import compiled
 from evener.operators.gpu.advance import ALL_NEIGHBOURS
 from evener.operators.gpu.frontier import INFO_WORDS, TURNS, empty_next, to_queue
-from evener.operators.shared.frontier import always
+from evener.operators.shared.frontier import EdgeFrontier, always
 from evener.operators.spmd import append_edge, barrier
-
-
-class EdgeFrontier(NamedTuple):
-    """A set of edges; `info` as in a frontier of vertices."""
-
-    src: np.ndarray
-    edge: np.ndarray
-    info: np.ndarray
 
 
 @compiled(allocates=False)

@@ -66,11 +66,7 @@ def gather(
     width = 1 << power
     seat, mine = (team.lane % GROUP, team.lane // GROUP) if narrow else (0, team.lane)
     tiles = (size + width - 1) >> power
-    cut, longest = SMALL_PIECE_POWER, 2 * SMALL_PIECE
-    if size > 16 * team.warps:
-        arcs = len(into.indices)
-        cut = LARGE_POWER if arcs > LARGE * team.warps else GATHER_POWER
-        longest = 2 << cut if arcs > 2 * LARGE * team.warps else 1 << cut
+    cut, longest = _pieces_for(team, into, size)
     held, kept, calls = np.int64(0), np.int64(0), np.int64(0)
     tile, end = team.rank, team.rank + 1
     while tile < tiles:
@@ -79,16 +75,11 @@ def gather(
             i = size
         v, start, degree = look_up(into, current, i, size, always, 0, ALL_NEIGHBOURS, t)
         is_bare = degree == 0
-        if narrow and ballot(degree > SHORT) == 0:
-            if seat == 0:
-                calls += degree
-            total = total_of_group(team, into, f, combine, neutral, t, v, start, degree, parts)
-        else:
-            if seat > 0:
-                degree = np.int64(0)
-            calls += degree
-            degree = put_off(team, pieces, v, start, degree, cut, longest, 0)
-            total = totals_of(team, into, f, combine, neutral, t, v, start, degree, parts)
+        total, degree, done = _total_of_tile(
+            team, totals_of, into, f, combine, neutral, t, v, start, degree, parts, narrow, seat,
+            pieces, cut, longest,
+        )  # fmt: skip
+        calls += done
         if seat > 0:
             i = size
         ready = i < size and (degree > 0 or (is_bare and not skips))
@@ -112,6 +103,19 @@ def gather(
         flush(team, held, 0, following.queue, following.info, SIZE)
     elif team.lane == 0 and kept > 0:
         atomic.add(following.info, SIZE, kept)
+    own = _gather_pieces(
+        team, into, f, combine, apply, neutral, skips, t, u, keep, reduce, own, current, size,
+        following, totals, parts, at_once, keeps, more_follows, pieces,
+    )  # fmt: skip
+    return calls, own
+
+
+@compiled(allocates=False)
+def _gather_pieces(
+    team, into, f, combine, apply, neutral, skips, t, u, keep, reduce, own, current, size,
+    following, totals, parts, at_once, keeps, more_follows, pieces,
+):  # fmt: skip
+    """What is left once all short lists are done: pieces of long ones, and totals to be applied."""
     kept = np.int64(0)
     barrier(team.sync)
     ahead = look_ahead(team, following.queue, following.info) if keeps else np.int64(0)
@@ -132,7 +136,36 @@ def gather(
         atomic.add(following.info, SIZE, kept)
     if not more_follows and (count > 0 or not at_once):
         barrier(team.sync)
-    return calls, own
+    return own
+
+
+@compiled(allocates=False)
+def _pieces_for(team, into, size):
+    """The power of the length of pieces of lists, and the longest list that is left whole."""
+    cut, longest = SMALL_PIECE_POWER, 2 * SMALL_PIECE
+    if size > 16 * team.warps:
+        arcs = len(into.indices)
+        cut = LARGE_POWER if arcs > LARGE * team.warps else GATHER_POWER
+        longest = 2 << cut if arcs > 2 * LARGE * team.warps else 1 << cut
+    return cut, longest
+
+
+@compiled(allocates=False)
+def _total_of_tile(
+    team, totals_of, into, f, combine, neutral, t, v, start, degree, parts, narrow, seat, pieces,
+    cut, longest,
+):  # fmt: skip
+    """The total of a lane's vertex, the edges that are in it, and the calls that it took."""
+    if narrow and ballot(degree > SHORT) == 0:
+        calls = degree if seat == 0 else np.int64(0)
+        total = total_of_group(team, into, f, combine, neutral, t, v, start, degree, parts)
+    else:
+        if seat > 0:
+            degree = np.int64(0)
+        calls = degree
+        degree = put_off(team, pieces, v, start, degree, cut, longest, 0)
+        total = totals_of(team, into, f, combine, neutral, t, v, start, degree, parts)
+    return total, degree, calls
 
 
 @compiled(allocates=False)

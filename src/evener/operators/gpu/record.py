@@ -21,20 +21,19 @@ from evener.operators.gpu.frontier import EDGES, FORM, INFO_WORDS, TURNS, sum_of
 from evener.operators.shared.frontier import QUEUE, SIZE
 from evener.operators.shared.record import remember as remember_vertices
 from evener.operators.shared.record import remember_edges as remember_of_edges
+from evener.operators.shared.trace import CALLS, CYCLES, FUSED, MEMBERS, PULLED, ROWS, STEP, VISITED
 
-# Words of a row of the trace. The first row is for the whole run: rows, fused supersteps; of a
-# record that is full the room that it needs, and the supersteps in it; calls, how the run ended.
-TRACE_WORDS = 6
-FUSED, NEEDED, RECORDED, VISITED, STATUS = 1, 2, 3, 4, 5
+# Words of a row of the trace, the last of a superstep's row: how many barriers there were so far.
+TRACE_WORDS, PASSED = 6, 5
+# Of the first row: of a record that is full the room that it needs, and the supersteps in it; how
+# the run ended.
+NEEDED, RECORDED, STATUS = 2, 3, 5
 FEW_LANES = 4  # whose numbers are not worth a sum over the warp, which takes as long as a barrier
 
 
 @compiled(allocates=False)
 def note(team, trace, row, step, members, calls, pulled, clock):
-    """Write a row of the trace, if there is room.
-
-    Superstep, frontier, pulled, cycles, calls, barriers so far.
-    """
+    """Write a row of the trace, if there is room."""
     at = (row + 1) * TRACE_WORDS
     if at + TRACE_WORDS <= len(trace):
         some = ballot(calls > 0)
@@ -42,16 +41,16 @@ def note(team, trace, row, step, members, calls, pulled, clock):
             calls = sum_of_warp(calls)
             some = np.uint32(1)
         if (some >> np.uint32(team.lane)) & np.uint32(1) != 0:
-            atomic.add(trace, at + 4, calls)
+            atomic.add(trace, at + CALLS, calls)
         if team.thread == 0:
-            trace[at] = step
-            trace[at + 1] = members
-            trace[at + 2] = np.int64(pulled)
-            trace[at + 3] = cycles() - clock
+            trace[at + STEP] = step
+            trace[at + MEMBERS] = members
+            trace[at + PULLED] = np.int64(pulled)
+            trace[at + CYCLES] = cycles() - clock
         if team.thread == BLOCK - WARP:  # which has counted them
-            trace[at + 5] = np.int64(load_now(team.sync, BARRIERS))
+            trace[at + PASSED] = np.int64(load_now(team.sync, BARRIERS))
     if team.thread == 0:
-        trace[0] = row + 1
+        trace[ROWS] = row + 1
 
 
 @compiled(allocates=False)

@@ -13,11 +13,26 @@ PUSH, PULL, AUTO = 0, 1, 2  # directions of an advance
 SIZE = 0  # the first word of Frontier.info; where the others are differs between devices
 
 
+class Adjacency(NamedTuple):
+    """Neighbour lists: vertex v has those from ``indptr[v]`` to ``indptr[v + 1]``."""
+
+    indptr: np.ndarray
+    indices: np.ndarray
+
+
 class Frontier(NamedTuple):
     """A set of vertices; `info` says in which form, how many, and how many arcs leave them."""
 
     queue: np.ndarray
     bits: np.ndarray
+    info: np.ndarray
+
+
+class EdgeFrontier(NamedTuple):
+    """A set of edges; `info` as in a frontier of vertices."""
+
+    src: np.ndarray
+    edge: np.ndarray
     info: np.ndarray
 
 

@@ -1,0 +1,252 @@
+"""What the grid of a GPU works on, for a whole graph or for a part of one."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from evener.device.tuples import named
+from evener.device.warp import BLOCK, WARP
+from evener.engine.codegen import plan as plans
+from evener.engine.codegen.arguments import (
+    GraphArrays,
+    GridArguments,
+    GridBuckets,
+    GridEdges,
+    GridFrontiers,
+    GridWords,
+    Waiting,
+)
+from evener.engine.codegen.print_resume import SAVED_WORDS
+from evener.engine.codegen.printer import Kernel
+from evener.engine.job import Job, field_dtype
+from evener.engine.memory.gpu import Edges
+from evener.engine.results.trace import MOST_ROWS
+from evener.operators.gpu.frontier import (
+    EDGES,
+    FORM,
+    INFO_WORDS,
+    SIZE,
+    SYNC_WORDS,
+    TURNS,
+    WORK_WORDS,
+)
+from evener.operators.gpu.gather import GATHER_PIECE
+from evener.operators.gpu.nearest import SHARED_WORDS
+from evener.operators.gpu.record import TRACE_WORDS
+from evener.operators.gpu.schedules import merge_path
+from evener.operators.gpu.schedules.common import PIECE, PIECE_WORDS, room_for_pieces
+from evener.operators.shared.frontier import ALL, Adjacency, EdgeFrontier, Frontier
+from evener.operators.shared.record import Record
+from evener.programs.stages import Advance, walk
+
+MAX_BLOCKS = 1024  # room for the partial results of so many
+MAX_WARPS = MAX_BLOCKS * BLOCK // WARP
+# Room for vertices that are twice in a queue, as a part of all vertices and besides: with less, all
+# would be culled exactly sooner (`evener.operators.gpu.advance.limit_of`).
+TWICE, TWICE_BESIDES = 4, 1 << 19
+
+# Words of frontiers: of those that are made, of all vertices, of those made and taken in replays.
+_MADE, _EVERYONE, _REMADE, _REPLAYED = (0, 3), (3, 4), (4, 7), (7, 10)
+_ALL_WORDS = 10
+
+
+class Lowered(NamedTuple):
+    """A kernel for a grid, and what decides about the arrays that it works on."""
+
+    key: Any
+    kernel: Kernel
+    function: Any  # the plain function
+    functors: dict[str, Any]  # each by itself
+    pulls: bool
+    degree: bool
+    sums: bool  # of degrees, for the schedule merge_path
+    blocks_each: int  # on a multiprocessor
+    relabels: bool = False  # works on vertices in the order of their degrees
+    mapped: tuple[Edges, ...] = ()  # arrays of edges that stay in the host's memory
+
+    @property
+    def stored(self) -> tuple[np.dtype | None, ...]:
+        """The dtypes of totals that are stored, by gathers; None for one that stores none."""
+        stores = zip(self.kernel.totals, self.plan.stores_totals, strict=True)
+        return tuple(dtype if stored else None for dtype, stored in stores)
+
+    @property
+    def plan(self) -> plans.KernelPlan:
+        """The plan of the kernel."""
+        return self.kernel.plan
+
+
+class Lists(NamedTuple):
+    """A graph, or a part of one, where a grid reaches it; weights last. What is absent is None."""
+
+    rows: tuple[Any, Any, Any]
+    columns: tuple[Any, Any, Any]
+    both: tuple[Any, Any, Any] | None
+    degrees: Any
+    ids: Any
+
+
+def grid_arguments(
+    room_for: Any, job: Job, lowered: Lowered, lists: Lists, fields: dict[str, Any],
+    copies: dict[str, Any], owned: int, room: int, marks: Any = None, between: Any = (),
+) -> GridArguments:  # fmt: skip
+    """All that a kernel is given, with ``room`` for recorded vertices.
+
+    ``room_for`` is a `evener.engine.memory.gpu.Layout`, or what works like one. Marks and copies of
+    fields belong to all parts, where there are several.
+    """
+    plan, d, graph = lowered.plan, job.declaration, job.graph
+    scratch, cleared = room_for.scratch, room_for.cleared
+    n, m = max(1, owned), max(len(lists.rows[1]), len(lists.columns[1]))
+    ids = lists.rows[1].dtype
+    # One behind the other: they are filled at once (`first_frontier`).
+    infos, queue = scratch(_ALL_WORDS * INFO_WORDS, np.int64), scratch(queue_length(plan, n), ids)
+    pieces = num_pieces(lowered, m)
+    sums = merge_path.scratch_words(n, MAX_WARPS) if lowered.sums else 0
+    far = n if plan.fuses else 1
+    # The first thing that the host looks at, then scalars, then the trace.
+    sync, nothing = cleared(SYNC_WORDS, np.uint32), cleared(1, np.int32)
+    arguments = GridArguments(
+        sync,
+        _graph(lists, nothing, d.uses_weights),
+        named("Fields", fields),
+        named("Params", job.params),
+        _fronts(room_for, lowered, n, ids, infos, queue),
+        GridWords(*(_words(infos, *of) for of in (_MADE, _EVERYONE, _REMADE, _REPLAYED))),
+        cleared(TURNS * WORK_WORDS, np.int64),
+        cleared(n, np.uint32) if marks is None else marks,
+        scratch(max(pieces * PIECE_WORDS, sums), np.int64),
+        (),
+        tuple(
+            scratch(n if stored else 1, dtype)
+            for stored, dtype in zip(plan.stores_totals, lowered.kernel.totals, strict=True)
+        ),
+        tuple(scratch(pieces, dtype) for dtype in lowered.kernel.totals),
+        named("Copies", copies),
+        GridBuckets(
+            cleared(SHARED_WORDS, np.int64), scratch(far, ids), scratch(far, ids),
+            cleared(far, np.uint32),
+        ),
+        _record(room_for, plan, room, ids, lists.rows[0].dtype),
+        _edge_rooms(room_for, plan, m, ids, lists.rows[0].dtype) if plan.has_edges else (),
+        _waiting(room_for, plan, n, ids),
+        cleared(SAVED_WORDS if plan.places else 1, np.int64),
+        (),
+        between,
+    )  # fmt: skip
+    partials = {
+        name: room_for.told(MAX_BLOCKS, field_dtype(scalar.dtype, graph))
+        for name, scalar in d.scalars.items()
+    }
+    trace = room_for.told((MOST_ROWS + 1) * TRACE_WORDS, np.int64)
+    return arguments._replace(partials=named("Partials", partials), trace=trace)
+
+
+def _graph(lists: Lists, nothing: Any, uses_weights: bool) -> GraphArrays:
+    def side(given: tuple[Any, Any, Any] | None) -> tuple[Adjacency, Any]:
+        if given is None:
+            return Adjacency(nothing, nothing), nothing
+        starts, indices, weights = given
+        # One dtype of weights, hence one kernel, for all graphs where a program reads none.
+        return Adjacency(starts, indices), weights if uses_weights else nothing
+
+    return GraphArrays(
+        *side(lists.rows), *side(lists.columns), *side(lists.both),
+        nothing if lists.degrees is None else lists.degrees,
+        nothing if lists.ids is None else lists.ids,
+    )  # fmt: skip
+
+
+def _words(infos: Any, first: int, last: int) -> Any:
+    return infos[first * INFO_WORDS : last * INFO_WORDS]
+
+
+def _fronts(
+    room_for: Any, lowered: Lowered, n: int, ids: Any, infos: Any, queue: Any
+) -> GridFrontiers:
+    plan = lowered.plan
+    has_bits = lowered.pulls and any(isinstance(s, Advance) for s in walk(plan.d.loop))
+    words, length = (n + 31) // 32 if has_bits else 1, queue_length(plan, n)
+
+    def frontier(queue: Any, first: int) -> Frontier:
+        bits = room_for.cleared(words, np.uint32)
+        return Frontier(queue, bits, _words(infos, first, first + 1))
+
+    return GridFrontiers(
+        frontier(queue, _MADE[0]),
+        frontier(room_for.scratch(length, ids), _MADE[0]),
+        frontier(queue, _EVERYONE[0]),
+        frontier(room_for.scratch(length if plan.replays else 1, ids), _REMADE[0]),
+    )
+
+
+def _record(room_for: Any, plan: plans.KernelPlan, room: int, ids: Any, places: Any) -> Record:
+    """Room for what is recorded, which may be moved to more of it."""
+    make = room_for.record if plan.replays else room_for.scratch
+    room = room if plan.replays else 1
+    edges = room if plan.has_edges and plan.replays else 0
+    return Record(
+        make(room, ids), make(room + 1, np.int64), make(edges, places), make(edges, np.uint8)
+    )  # fmt: skip
+
+
+def _edge_rooms(room_for: Any, plan: plans.KernelPlan, m: int, ids: Any, places: Any) -> GridEdges:
+    """Two frontiers of edges, a third for `backwards`, and words for those outside and in it."""
+    made, remade = (room_for.cleared(TURNS * INFO_WORDS, np.int64) for _ in range(2))
+
+    def edges(length: int, words: Any) -> EdgeFrontier:
+        scratch = room_for.scratch
+        return EdgeFrontier(scratch(length, ids), scratch(length, places), words)
+
+    third = edges(m if plan.replays else 1, remade)
+    return GridEdges(edges(m, made), edges(m, made), third, made, remade)
+
+
+def _waiting(room_for: Any, plan: plans.KernelPlan, n: int, ids: Any) -> tuple[Waiting, ...]:
+    """What each loop in the order of buckets keeps."""
+
+    def waiting(scratch: Any, cleared: Any) -> Waiting:
+        words, bits = cleared(TURNS * INFO_WORDS, np.int64), cleared(1, np.uint32)
+        mine, later = (Frontier(scratch(n, ids), bits, words) for _ in range(2))
+        return Waiting(mine, later, cleared(n, np.int64), (), words)
+
+    return tuple(waiting(room_for.scratch, room_for.cleared) for _ in range(plan.orders))
+
+
+def queue_length(plan: plans.KernelPlan, n: int) -> int:
+    """Entries of a queue of n vertices."""
+    return n + n // TWICE + TWICE_BESIDES if plan.is_inexact else n
+
+
+def num_pieces(lowered: Lowered, num_arcs: int) -> int:
+    """How many pieces of long lists there is room for."""
+    num_arcs *= 1 + lowered.plan.has_both
+    return room_for_pieces(num_arcs, GATHER_PIECE if lowered.kernel.totals else PIECE)
+
+
+def first_frontier(n: int, m: int, members: np.ndarray | None, ids: np.dtype) -> np.ndarray:
+    """The bytes of the words of frontiers, and behind them of the first queue.
+
+    Without ``members`` a run begins with all n vertices, which have m arcs.
+    """
+    pools = np.zeros((_ALL_WORDS, INFO_WORDS), np.int64)
+    pools[_EVERYONE[0], [SIZE, FORM, EDGES]] = n, ALL, m
+    if members is None:
+        pools[0] = pools[_EVERYONE[0]]
+        return pools.view(np.uint8).ravel()
+    pools[0, SIZE] = len(members)
+    queue = members.astype(ids)
+    return np.concatenate([pools.view(np.uint8).ravel(), queue.view(np.uint8)])
+
+
+def put_first(arguments: GridArguments, given: np.ndarray) -> None:
+    """Put the first frontier into arguments in the host's memory."""
+    words, queue = arguments.infos, arguments.fronts.current.queue
+    split = _ALL_WORDS * INFO_WORDS * 8
+    pools = given[:split].view(np.int64)
+    for array, (first, last) in zip(words, (_MADE, _EVERYONE, _REMADE, _REPLAYED), strict=True):
+        array[:] = pools[first * INFO_WORDS : last * INFO_WORDS]
+    members = given[split:].view(queue.dtype)
+    queue[: len(members)] = members
