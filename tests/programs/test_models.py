@@ -13,7 +13,7 @@ from evener.programs import Field, Param, functor
 from evener.programs.gas import GasProgram
 from evener.programs.stages import gather
 from evener.programs.vertex import VertexProgram
-from graphs import random_graph, weighted
+from graphs import Made, random_graph, weighted
 from programs.examples import module
 from programs.stages import Around, Neighbours, Outwards
 
@@ -21,18 +21,23 @@ DEVICES = ["python", "python+python", "cpu:1", "cpu:2"]
 on_devices = pytest.mark.parametrize("device", DEVICES)
 models = pytest.mark.parametrize("model", ["gather_apply_scatter", "vertex_centric"])
 
-GRAPHS = {
-    "directed": weighted(random_graph(50, 140, directed=True, seed=6)),
-    "undirected": weighted(random_graph(60, 90, directed=False, seed=7), np.float32),
-    "one vertex": weighted(ev.Graph.from_edges([], [], num_vertices=1)),
-    "loops": weighted(ev.Graph.from_edges([0, 0, 1, 1], [0, 1, 1, 0])),
-}
-on_graphs = pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS.keys())
+GRAPHS = Made(
+    {
+        "directed": lambda: weighted(random_graph(50, 140, directed=True, seed=6)),
+        "undirected": lambda: weighted(random_graph(60, 90, directed=False, seed=7)),
+        "one vertex": lambda: weighted(ev.Graph.from_edges([], [], num_vertices=1)),
+        "loops": lambda: weighted(ev.Graph.from_edges([0, 0, 1, 1], [0, 1, 1, 0])),
+    }
+)
+
+
+@pytest.fixture(params=GRAPHS)
+def graph(request):
+    return GRAPHS[request.param]
 
 
 @models
 @on_devices
-@on_graphs
 def test_searches(graph, device, model):
     example = module(model)
     argument = "source" if model == "gather_apply_scatter" else "origin"
@@ -45,7 +50,6 @@ def test_searches(graph, device, model):
 
 @models
 @on_devices
-@on_graphs
 def test_components(graph, device, model):
     graph = graph.symmetrize() if graph.directed else graph
     label = run(module(model).Labels, graph, device=device).label
@@ -73,7 +77,6 @@ class AroundByFunctor(Neighbours):
 
 
 @on_devices
-@on_graphs
 @pytest.mark.parametrize("program", [Neighbours, Outwards, Around, AroundByFunctor])
 def test_gather_along(program, graph, device):
     graph = ev.Graph(
