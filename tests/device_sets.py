@@ -10,6 +10,7 @@ import evener as ev
 from evener.algorithms.pagerank import DanglingPageRank
 from evener.engine.partition.partitioners import PARTITIONERS
 from evener.operators.shared.policies import EVERY
+from graphs import with_int64_weights
 from programs.merged import Reset, Totals
 from programs.searches import Nearest, Paths, Plain, Search
 from programs.stages import Gathered, Labels, OnEdges, Scattered, Slices
@@ -50,9 +51,7 @@ SPLIT.append(crossing)
 
 def small(directed=False):
     """A graph with whole weights from 0."""
-    found = ev.generate.rmat(7, 5, seed=3, weights=(0, 9), directed=directed)
-    weights = found.weights.astype(np.int64)  # as other graphs have them: kernels are by dtype
-    return ev.Graph(found.indptr, found.indices, weights, directed=directed)
+    return with_int64_weights(ev.generate.rmat(7, 5, seed=3, weights=(0, 9), directed=directed))
 
 
 def halves(graph):

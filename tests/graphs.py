@@ -229,7 +229,8 @@ FAMILIES = Made(_families())
 NOT_EMPTY = [name for name in FAMILIES if not name.startswith("empty")]
 
 
-def _with_int64_weights(graph: Graph) -> Graph:
+def with_int64_weights(graph: Graph) -> Graph:
+    """The same graph with weights of the dtype that most of these have."""
     return Graph(
         graph.indptr, graph.indices, graph.weights.astype(np.int64), directed=graph.directed
     )
@@ -253,8 +254,8 @@ WHOLE_WEIGHTS = Made(
         "random, undirected": lambda: _random_whole(70, 200, False),
         "random, directed": lambda: _random_whole(300, 900, True),
         "dense, undirected": lambda: _random_whole(200, 3000, False),
-        "star": lambda: _with_int64_weights(ev.generate.star(130, weights=(1, 9))),
-        "path": lambda: _with_int64_weights(ev.generate.path(200, weights=(1, 9))),
+        "star": lambda: with_int64_weights(ev.generate.star(130, weights=(1, 9))),
+        "path": lambda: with_int64_weights(ev.generate.path(200, weights=(1, 9))),
     }
 )
 

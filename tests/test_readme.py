@@ -54,7 +54,7 @@ def test_tutorial(here, capsys):
 
 def run_python(here, page):
     """Run the blocks of a page; returns how many values were shown, and were those."""
-    names = {"__name__": "page"}
+    names = {"__name__": "__main__"}  # as in a script
     checked = 0
     for language, text in blocks(page):
         if language != "python":

@@ -8,12 +8,16 @@ import pytest
 
 import evener as ev
 import references
-from device_sets import on_devices
+from device_sets import DEVICES, on_devices
 from evener.engine.run import run
 from evener.programs import stages
 from evener.programs.fields import MERGES
 from graphs import random_graph, weighted
 from programs.examples import NAMES, module, programs
+from tables import slow_but
+
+# For programs whose stages others have that are compiled.
+INTERPRETED = [name for name in DEVICES if set(name.split("+")) == {"python"}]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -65,7 +69,7 @@ def test_k_core(device):
     assert module("k_core").k_core(graph, device).tolist() == [expected[v] for v in range(128)]
 
 
-@on_devices
+@pytest.mark.parametrize("device", slow_but(DEVICES, *INTERPRETED))
 @pytest.mark.parametrize("k", [0, 1, 3, 50])
 def test_k_hop(k, device):
     graph = random_graph(60, 90, directed=True, seed=7)
@@ -74,7 +78,7 @@ def test_k_hop(k, device):
     assert module("k_hop").k_hop(graph, 5, k, device) == expected
 
 
-@on_devices
+@pytest.mark.parametrize("device", slow_but(DEVICES, *INTERPRETED))
 def test_personalised_heat(device):
     graph = ev.generate.rmat(6, 6, seed=3).largest_component()
     heat = module("personalised_heat").personalised_heat(graph, graph.labels[:2].tolist(), device)

@@ -16,7 +16,7 @@ import pytest
 import evener as ev
 import references
 from evener.engine.request import DIRECTIONS
-from graphs import FAMILIES, NOT_EMPTY, Made, random_graph, weighted
+from graphs import FAMILIES, NOT_EMPTY, Made, random_graph, weighted, with_int64_weights
 from places import DATA, needs_data
 from programs.searches import Search
 from programs.stages import Everything
@@ -207,9 +207,7 @@ def test_new_york(new_york, device):
 def stress(times):
     """Small runs again and again: a race shows as a difference now and then."""
     graph = ev.generate.rmat(6, 6, weights=(1, 9), seed=3)
-    wide = ev.Graph(
-        graph.indptr, graph.indices, graph.weights.astype(np.int64), directed=graph.directed
-    )
+    wide = with_int64_weights(graph)
     everything = ev.run(Everything, wide, device="python")
     depth = ev.run(Search, graph, source=0, device="python").depth.tolist()
     distance = ev.sssp(graph, 0, device="python").distance.tolist()

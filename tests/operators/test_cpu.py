@@ -33,6 +33,7 @@ from graphs import WHOLE_WEIGHTS
 from programs.merged import Extremes, Offers, assert_extremes
 from programs.searches import Nearest, Search
 from programs.stages import Everything
+from tables import slow_but
 
 pytestmark = pytest.mark.usefixtures("whole_crews")
 
@@ -219,7 +220,9 @@ def test_globals_that_change(device, monkeypatch):
         assert found.tolist() == [3 * scale, 6 * scale, 6 * scale, 3 * scale]
 
 
-@pytest.mark.parametrize("device", ["cpu:1", "cpu:1+cpu:1", "cpu:1+python"])
+@pytest.mark.parametrize(
+    "device", slow_but(["cpu:1", "cpu:1+cpu:1", "cpu:1+python"], "cpu:1", "cpu:1+cpu:1")
+)
 def test_scalars_of_weights_of_other_types(device):
     def extremes(graph):
         found = run(Extremes, graph, device=device)

@@ -17,9 +17,10 @@ from evener.programs.stages import (
     compute,
     repeat,
 )
-from graphs import WHOLE_WEIGHTS
+from graphs import WHOLE_WEIGHTS, with_int64_weights
 from programs.loops import EdgesThroughout, LoopsInLoops, Nested, OverEdges, Repeats
 from programs.ordered import FALLING, SETTLED, Bounded, BucketsFrom, NearestFrom, TwiceNearest
+from tables import slow_but
 
 pytestmark = pytest.mark.usefixtures("whole_crews")
 
@@ -90,7 +91,7 @@ def test_nearest_from_odd_values(program):
     from_zero = run(program, grid(), source=0, has=0.0, device="cpu").distance
     for has in (-2.5, -1e30, -np.inf, np.nan):
         expected = run(program, grid(), source=0, has=has, device="python")
-        for device in SETS:
+        for device in SETS if program is NearestFrom else [*DEVICES, "python+python"]:
             with case(has, device):
                 found = run(program, grid(), source=0, has=has, device=device)
                 assert_fields(found, expected, ["distance"])
@@ -98,7 +99,7 @@ def test_nearest_from_odd_values(program):
                     np.testing.assert_allclose(found.distance, from_zero + has)
 
 
-@pytest.mark.parametrize("device", SETS)
+@pytest.mark.parametrize("device", slow_but(SETS, *DEVICES, "python+python"))
 @pytest.mark.parametrize("program", [NearestFrom, BucketsFrom], ids=lambda p: p.__name__)
 def test_values_that_fall_into_earlier_buckets(program, device):
     found = run(program, FALLING, source=0, has=0.0, device=device)
@@ -164,7 +165,7 @@ def test_thousands_of_small_runs():
 @pytest.mark.parametrize("device", ["cpu:2", "cpu:1+cpu:1"])
 def test_supersteps_of_fused_buckets(device):
     """They have one row, with the number of the last."""
-    graph = ev.generate.path(40, weights=(5, 5))
+    graph = with_int64_weights(ev.generate.path(40, weights=(5, 5)))
     result = ev.sssp(graph, 0, delta=5, device=device)
     assert [row["superstep"] for row in result.trace] == [result.stats["supersteps"] - 1]
     assert result.stats["edges"] >= graph.num_edges

@@ -208,7 +208,6 @@ CASES = [(p, d) for p in (Parents, ParentsByBranch, Reached) for d in ("python",
 FEW = [
     *((program, device) for program, device in CASES if device in ("python", "python+python")),
     (Parents, "cpu:2"), (Parents, "cpu:1+python"), (ParentsByBranch, "cpu:1+cpu:1"),
-    (Reached, "cpu:2"),
 ]  # fmt: skip
 
 
