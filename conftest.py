@@ -53,5 +53,5 @@ def whole_crews(monkeypatch: pytest.MonkeyPatch) -> None:
     from evener.device import crew, team
 
     monkeypatch.setattr(crew, "WORTH", 1)
-    monkeypatch.setattr(crew, "LEAST_PATIENCE", 3_000_000)  # cycles: a millisecond
+    monkeypatch.setattr(crew, "LEAST_PATIENCE", 1_000_000)  # cycles: a third of a millisecond
     monkeypatch.setattr(team, "_learned", [-1, 0])

@@ -1,7 +1,7 @@
 """A GPU in the host's memory: all that the host does for a run on one, without a GPU.
 
 `simulated_card` puts a module in the place of CuPy whose arrays are those of NumPy, and kernels in
-the place of compiled ones that run as Python (`grid_simulator`). Addresses are real ones, so
+the place of compiled ones that run as Python (`gpu_simulator`). Addresses are real ones, so
 whatever the host works out (layouts, words of launches, copies, growing records, the hub) is what
 the kernels work on. Any program can then run with ``device="cuda"``, ``"cuda+cuda"`` or
 ``"cpu+cuda"``; what numba-cuda and the driver do is left to a GPU.
@@ -20,8 +20,8 @@ import numpy as np
 from evener.device import cuda
 from evener.device.cuda import card
 from evener.engine.targets import parts_gpu
-from grid_parts_simulator import Simulation
-from grid_simulator import THREADS, run_block
+from gpu_simulator import THREADS, run_block
+from parts_gpu_simulator import Simulation
 
 FREE = 1 << 30  # bytes of the card
 

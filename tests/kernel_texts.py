@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from device_sets import PROGRAMS
 from evener.engine.codegen.crew import lower_led
 from evener.engine.codegen.print_gpu import lower_grid
 from evener.engine.codegen.print_parts_cpu import lower_parts
@@ -21,8 +22,8 @@ from evener.engine.job import Job, set_up
 from evener.errors import EvenerError
 from evener.operators.shared.policies import policy_of
 from evener.programs import Program
-from shared_programs import parameters_for, programs
-from test_cuda_compile import CASES, MORE_STAGES, STAGES, WHOLE
+from programs.cases import CASES, MORE_STAGES, STAGES, WHOLE, parameters_for
+from programs.examples import programs
 
 KEPT = Path(__file__).parent / "golden" / "kernels.txt"
 MEASURE = policy_of("refined").measure
@@ -45,7 +46,7 @@ TARGETS: dict[str, Callable[[Job, str], Kernel]] = {
 
 def all_programs() -> list[type[Program]]:
     """Those of the library, of the examples, and of tests, each once."""
-    return list(dict.fromkeys([*CASES, *STAGES, *MORE_STAGES, *programs()]))
+    return list(dict.fromkeys([*CASES, *STAGES, *MORE_STAGES, *programs(), *PROGRAMS]))
 
 
 def told(kernel: Kernel | str) -> str:
@@ -65,17 +66,21 @@ def told(kernel: Kernel | str) -> str:
     return "\n".join(lines) + "\n"
 
 
+def name_of(program: type[Program]) -> str:
+    """The name of a program with that of its module."""
+    return f"{program.__module__.rpartition('.')[2]}.{program.__name__}"
+
+
 def kernels() -> Iterator[tuple[str, Kernel | str]]:
     """Names and kernels of all programs; a comment where there is no kernel."""
     for program in all_programs():
-        module = program.__module__.rpartition(".")[2]
         graph, parameters = CASES.get(program) or (WHOLE, parameters_for(program, WHOLE))
         for target, write in TARGETS.items():
             for direction in DIRECTIONS:
                 job = set_up(program, graph, parameters, lazy=target != "cpu")
                 for name, scalar in job.declaration.scalars.items():
                     job.scalars[name] = scalar.merge
-                name = f"{module}.{program.__name__}-{target}-{direction}"
+                name = f"{name_of(program)}-{target}-{direction}"
                 try:
                     yield name, write(job, direction)
                 except EvenerError as error:

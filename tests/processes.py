@@ -1,10 +1,14 @@
 """Scripts in processes of their own."""
 
+import contextlib
 import os
+import pty
+import select
 import signal
 import subprocess
 import sys
 import textwrap
+import time
 
 
 def python(script, *, timeout=60, **environment):
@@ -22,3 +26,30 @@ def python(script, *, timeout=60, **environment):
         raise
     assert run.returncode == 0, errors
     return printed.strip()
+
+
+def ended_by(script):
+    """The signal that ends a script in a fresh interpreter; 0 if none does."""
+    run = subprocess.run([sys.executable, "-c", script], check=False, timeout=60)
+    return max(0, -run.returncode)
+
+
+def run_on_terminal(program, *, term="xterm", stdout=subprocess.PIPE, timeout=60):
+    """Run a program with a pseudo-terminal as standard error; return code, stdout and stderr."""
+    master, slave = pty.openpty()
+    environment = {**os.environ, "TERM": term, "COLUMNS": "80"}
+    command = [sys.executable, "-c", textwrap.dedent(program)]
+    with subprocess.Popen(command, stdout=stdout, stderr=slave, env=environment) as process:
+        os.close(slave)
+        seen = b""
+        give_up = time.monotonic() + timeout
+        with contextlib.suppress(OSError):  # the end of a pseudo-terminal is an error
+            while time.monotonic() < give_up:
+                if select.select([master], [], [], 0.2)[0]:
+                    piece = os.read(master, 1 << 16)
+                    if not piece:
+                        break
+                    seen += piece
+        out = process.stdout.read() if process.stdout else b""
+    os.close(master)
+    return process.returncode, out.decode(), seen.decode()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import importlib
 from collections import deque
 from typing import Any
 
@@ -140,3 +141,8 @@ def activations(graph: Graph, start: np.ndarray, iterations: int) -> np.ndarray:
     for _ in range(iterations):
         x = np.where(inputs, start, np.tanh(weights @ x))
     return x
+
+
+def verify(algorithm, *arguments, **named):
+    module = importlib.import_module(f"evener.algorithms.{algorithm.__name__}")
+    return module.verify(*arguments, **named)

@@ -10,6 +10,7 @@ import pytest
 import evener as ev
 from evener.device.compile import compiler_lock
 from processes import python
+from tables import slow_but
 
 GRAPH = ev.generate.rmat(12, 16, weights=(0.5, 2.0), seed=1)
 ARCS = ev.generate.rmat(12, 16, weights=(0.5, 2.0), seed=1, directed=True)
@@ -33,9 +34,13 @@ ON_ONE_CPU = {  # whatever the threads
 def test_the_same_in_every_run(name):
     call = (EXACT | ON_ONE_CPU)[name]
     expected = call("cpu:1")
-    devices = ["cpu:2", "cpu:2", "cpu:3"] + ["cpu:1+cpu:1"] * (name in EXACT)
-    for device in devices:
+    for device in ("cpu:2", "cpu:2", "cpu:3"):
         assert np.array_equal(call(device), expected), device
+
+
+@pytest.mark.parametrize("name", slow_but(EXACT, "depth", "component"))
+def test_the_same_on_a_set(name):
+    assert np.array_equal(EXACT[name]("cpu:1+cpu:1"), EXACT[name]("cpu:1"))
 
 
 def test_one_thread_repeats_everything():

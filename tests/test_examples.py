@@ -4,16 +4,13 @@ import importlib.util
 import inspect
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 import evener as ev
 from evener.engine.results.result import Result
 from evener.engine.results.trace import Trace
-from test_files_read import DATA, needs_data
-
-EXAMPLES = Path(__file__).parents[1] / "examples"
+from places import DATA, EXAMPLES, needs_data
 
 
 def module(name):

@@ -4,6 +4,7 @@ The rules are those of docs/architecture.md; the last tests show that the checks
 """
 
 import ast
+import functools
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -133,53 +134,60 @@ def heavy_at_once(tree: ast.AST) -> list[Import]:
     ]  # fmt: skip
 
 
-@pytest.fixture(params=FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def path(request):
-    return request.param
-
-
-@pytest.fixture
-def tree(path):
+@functools.cache
+def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text(), str(path))
 
 
-def test_every_file_belongs_to_a_layer(path):
-    assert layer_of(path) in RANK or layer_of(path) in ROOT
+def test_every_file_belongs_to_a_layer():
+    assert [path for path in FILES if layer_of(path) not in {*RANK, *ROOT}] == []
 
 
-def test_imports_point_down(path, tree):
-    for found in imports(tree):
-        wrong = misdirected(layer_of(path), found)
-        assert not wrong, f"{path}:{found.line}: {found.module} {wrong}"
+def test_imports_point_down():
+    wrong = [
+        f"{path}:{found.line}: {found.module} {misdirected(layer_of(path), found)}"
+        for path in FILES
+        for found in imports(tree_of(path))
+        if misdirected(layer_of(path), found)
+    ]
+    assert wrong == []
 
 
-def test_imports_between_rooms_of_the_engine_point_down(path, tree):
-    first, room, *_ = (*path.relative_to(PACKAGE).with_suffix("").parts, "", "")
-    if first != "engine" or room == "__init__":
-        return
-    for found in imports(tree):
-        package, layer, other, *_ = (*found.module.split("."), "", "", "")
-        if found.at_once and (package, layer) == ("evener", "engine"):
-            assert ENGINE.index(other) <= ENGINE.index(room), f"{path}:{found.line}: {found.module}"
+def test_imports_between_rooms_of_the_engine_point_down():
+    wrong = []
+    for path in FILES:
+        first, room, *_ = (*path.relative_to(PACKAGE).with_suffix("").parts, "", "")
+        if first != "engine" or room == "__init__":
+            continue
+        for found in imports(tree_of(path)):
+            package, layer, other, *_ = (*found.module.split("."), "", "", "")
+            is_ours = found.at_once and (package, layer) == ("evener", "engine")
+            if is_ours and ENGINE.index(other) > ENGINE.index(room):
+                wrong.append(f"{path}:{found.line}: {found.module}")
+    assert wrong == []
 
 
-def test_operators_of_one_device_know_no_other(path, tree):
-    first, room, *_ = (*path.relative_to(PACKAGE).parts, "", "")
+def test_operators_of_one_device_know_no_other():
     others = {"cpu": ("gpu",), "gpu": ("cpu",), "shared": ("cpu", "gpu")}
-    if first == "operators":
-        for found in imports(tree):
-            other = found.module.removeprefix("evener.operators.").partition(".")[0]
-            assert other not in others.get(room, ()), f"{path}:{found.line}: {found.module}"
+    wrong = []
+    for path in FILES:
+        first, room, *_ = (*path.relative_to(PACKAGE).parts, "", "")
+        if first == "operators":
+            for found in imports(tree_of(path)):
+                other = found.module.removeprefix("evener.operators.").partition(".")[0]
+                if other in others.get(room, ()):
+                    wrong.append(f"{path}:{found.line}: {found.module}")
+    assert wrong == []
 
 
-def test_devices_are_named_in_the_device_layer_only(path, tree):
-    if layer_of(path) != "device":
-        assert list(forbidden_names(tree)) == []
+def test_devices_are_named_in_the_device_layer_only():
+    named = {path: list(forbidden_names(tree_of(path))) for path in FILES}
+    assert {p: names for p, names in named.items() if names and layer_of(p) != "device"} == {}
 
 
-def test_heavy_imports_wait(path, tree):
-    if module_of(path) not in LATE:
-        assert heavy_at_once(tree) == []
+def test_heavy_imports_wait():
+    heavy = {path: heavy_at_once(tree_of(path)) for path in FILES if module_of(path) not in LATE}
+    assert {path: found for path, found in heavy.items() if found} == {}
 
 
 def test_modules_that_import_numba_are_imported_late():
@@ -198,8 +206,8 @@ def test_every_folder_is_a_package_with_a_docstring():
         assert ast.get_docstring(ast.parse(text)), folder
 
 
-def test_every_module_has_a_docstring(tree):
-    assert ast.get_docstring(tree)
+def test_every_module_has_a_docstring():
+    assert [path for path in FILES if not ast.get_docstring(tree_of(path))] == []
 
 
 @pytest.mark.parametrize("module", ["evener", "evener.cli"])

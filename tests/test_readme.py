@@ -7,13 +7,12 @@ import re
 import shlex
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 
 from evener.cli import main
+from places import ROOT
 
-ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LONG = {"warm", "plan"}  # compile all algorithms, or measure
 
@@ -55,7 +54,7 @@ def test_tutorial(here, capsys):
 
 def run_python(here, page):
     """Run the blocks of a page; returns how many values were shown, and were those."""
-    names = {"__name__": "page"}
+    names = {"__name__": "__main__"}  # as in a script
     checked = 0
     for language, text in blocks(page):
         if language != "python":

@@ -11,9 +11,9 @@ import numpy as np
 
 import evener as ev
 from graphs import DEGENERATE
-from shared_programs import Around, Neighbours, Outwards
-from test_native import Everything
-from test_native_loops import Bounded, EdgesThroughout, Gathered, Nested, OverEdges
+from programs.loops import EdgesThroughout, LoopsInLoops, Nested, OverEdges
+from programs.ordered import Bounded
+from programs.stages import Around, Everything, Neighbours, Outwards
 
 ALGORITHMS = {
     "bfs": (lambda g, **k: ev.bfs(g, g.labels[:1], **k), ["depth"]),
@@ -53,7 +53,7 @@ LOOPS = {
     EdgesThroughout: ["seen", "visits"],
     Bounded: ["distance", "first", "settled", "replayed"],
     Nested: ["hops", "spread", "around"],
-    Gathered: [],  # of several values it takes "any"
+    LoopsInLoops: [],  # of several values it takes "any"
     Neighbours: ["total"],
     Outwards: ["total"],
     Around: ["total"],

@@ -73,7 +73,7 @@ def main(chosen):
     sys.path[:0] = [str(here.parents[1]), str(here.parents[2] / "examples")]
     from cases import ALGORITHMS, LOOPS, assert_same, run
 
-    from shared_programs import parameters_for
+    from programs.cases import parameters_for
 
     cuda.library().cuda.set_allocator(None)
     gpu_memory.Layout = Apart

@@ -8,10 +8,10 @@ import pytest
 from cases import ALGORITHMS, LOOPS, assert_same, random_graph, run, weighted
 
 import evener as ev
+from comparing import compare
 from evener.engine.run import run as run_program
-from shared_programs import programs
-from test_device_sets import compare, parameters_of
-from test_grid_simulated import suits
+from programs.cases import parameters_of, suits
+from programs.examples import programs
 
 MANY = 200
 

@@ -14,20 +14,13 @@ from evener.engine.targets import gpu
 from evener.errors import MemoryBudgetError
 from evener.operators.gpu.schedules import SCHEDULES
 from evener.programs.fields import HIDDEN
-from shared_programs import (
-    NAMES,
-    Closing,
-    Functions,
-    Repeats,
-    Spread,
-    assert_visited_whole,
-    between_layers,
-    parameters_for,
-    programs,
-)
-from test_checked import assert_both_ends_told, assert_told
-from test_native import Everything
-from test_native_loops import Bounded, Nested, OverEdges
+from graphs import between_layers
+from programs.cases import parameters_for
+from programs.examples import NAMES, programs
+from programs.faulty import assert_both_ends_told, assert_told
+from programs.loops import Nested, OverEdges, Repeats
+from programs.ordered import Bounded
+from programs.stages import Closing, Everything, Functions, Spread, assert_visited_whole
 
 
 @pytest.mark.parametrize("name", NAMES)
