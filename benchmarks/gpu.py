@@ -39,7 +39,7 @@ from evener.bench.harness import limit_case, preamble, print_cases, timed, write
 from evener.device import cuda as device
 from evener.device import format_bytes
 from evener.device.probe import list_devices
-from evener.engine.memory.grid import TWICE, TWICE_BESIDES
+from evener.engine.memory.gpu import TWICE, TWICE_BESIDES
 from evener.operators.gpu.schedules.common import PIECE_WORDS, room_for_pieces
 from gpu_schedules import measure_schedules
 

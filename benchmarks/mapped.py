@@ -23,7 +23,7 @@ import numpy as np
 
 import evener as ev
 from evener.bench.harness import preamble, write_results
-from evener.device.links import gpu_rate
+from evener.device.link_speed import gpu_rate
 from evener.device.probe import list_devices
 from evener.engine.memory.edges import edges_mapped
 from evener.engine.planning.calibrate import EDGES_MAPPED, Calibration, Workload

@@ -9,7 +9,7 @@ from evener.errors import DeviceError
 
 def fail_at(monkeypatch, part, superstep):
     """Have a part of compiled CPUs give up in a superstep: its kernel returns, unlike the others'."""
-    lower = parts_cpu.lower_parts
+    lower = parts_cpu.lower_parts_cpu
 
     def lowered(*args, **options):
         kernel = lower(*args, **options)
@@ -20,7 +20,7 @@ def fail_at(monkeypatch, part, superstep):
         )
         return kernel
 
-    monkeypatch.setattr(parts_cpu, "lower_parts", lowered)
+    monkeypatch.setattr(parts_cpu, "lower_parts_cpu", lowered)
 
 
 def fail_beside_python(monkeypatch, part, superstep):

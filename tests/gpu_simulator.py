@@ -19,8 +19,9 @@ from evener.device.keys import globals_read
 from evener.device.tuples import named
 from evener.engine.codegen.print_resume import MORE_ROOM
 from evener.engine.job import set_up
-from evener.engine.memory.gpu import HostMemory, fill_fields, in_users_order
-from evener.engine.memory.grid import put_first
+from evener.engine.memory.gpu import put_first
+from evener.engine.memory.gpu_graph import fill_fields, in_users_order
+from evener.engine.memory.layout import HostMemory
 from evener.engine.targets import gpu
 from evener.operators.gpu import vertices
 from evener.operators.gpu.record import STATUS
@@ -171,7 +172,7 @@ def simulate(
 
     ``room``: for so many recorded vertices, at first; the kernel may ask for more.
     """
-    job = set_up(program, graph, parameters, lazy=True)
+    job = set_up(program, graph, parameters, deferred=True)
     job.begin()
     plan = gpu._lowered(job, direction, schedule)
     arguments, at = gpu._arguments(HostMemory(), job, plan, room or 64 * graph.num_vertices + 64)

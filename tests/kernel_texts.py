@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from device_sets import PROGRAMS
-from evener.engine.codegen.crew import lower_led
-from evener.engine.codegen.print_gpu import lower_grid
-from evener.engine.codegen.print_parts_cpu import lower_parts
-from evener.engine.codegen.print_parts_gpu import lower_grid_parts
+from evener.engine.codegen.print_cpu_led import lower_cpu
+from evener.engine.codegen.print_gpu import lower_gpu
+from evener.engine.codegen.print_parts_cpu import lower_parts_cpu
+from evener.engine.codegen.print_parts_gpu import lower_parts_gpu
 from evener.engine.codegen.printer import Kernel
 from evener.engine.job import Job, set_up
 from evener.errors import EvenerError
@@ -29,16 +29,18 @@ KEPT = Path(__file__).parent / "golden" / "kernels.txt"
 MEASURE = policy_of("refined").measure
 DIRECTIONS = ("auto", "push", "pull")
 TARGETS: dict[str, Callable[[Job, str], Kernel]] = {
-    "cpu": lambda job, direction: lower_led(job, direction, None),
-    "cpu_parts": lambda job, direction: lower_parts(job, direction, None, MEASURE),
-    "cpu_parts_of_one_thread": lambda job, direction: lower_parts(
+    "cpu": lambda job, direction: lower_cpu(job, direction, None),
+    "cpu_parts": lambda job, direction: lower_parts_cpu(job, direction, None, MEASURE),
+    "cpu_parts_of_one_thread": lambda job, direction: lower_parts_cpu(
         job, direction, None, MEASURE, single=True
     ),
-    "cpu_beside_gpu": lambda job, direction: lower_parts(job, direction, None, MEASURE, hub=True),
-    "gpu": lambda job, direction: lower_grid(job, direction, None),
-    "gpu_by_degree": lambda job, direction: lower_grid(job, direction, None, relabels=True),
-    "gpu_parts": lambda job, direction: lower_grid_parts(job, direction, None, "auto", MEASURE),
-    "gpu_beside_cpu": lambda job, direction: lower_grid_parts(
+    "cpu_beside_gpu": lambda job, direction: lower_parts_cpu(
+        job, direction, None, MEASURE, hub=True
+    ),
+    "gpu": lambda job, direction: lower_gpu(job, direction, None),
+    "gpu_by_degree": lambda job, direction: lower_gpu(job, direction, None, relabels=True),
+    "gpu_parts": lambda job, direction: lower_parts_gpu(job, direction, None, "auto", MEASURE),
+    "gpu_beside_cpu": lambda job, direction: lower_parts_gpu(
         job, direction, None, "auto", MEASURE, hub=True
     ),
 }
@@ -77,7 +79,7 @@ def kernels() -> Iterator[tuple[str, Kernel | str]]:
         graph, parameters = CASES.get(program) or (WHOLE, parameters_for(program, WHOLE))
         for target, write in TARGETS.items():
             for direction in DIRECTIONS:
-                job = set_up(program, graph, parameters, lazy=target != "cpu")
+                job = set_up(program, graph, parameters, deferred=target != "cpu")
                 for name, scalar in job.declaration.scalars.items():
                     job.scalars[name] = scalar.merge
                 name = f"{name_of(program)}-{target}-{direction}"

@@ -12,8 +12,8 @@ from evener.device import warp
 from evener.engine.deferred import new_array
 from evener.engine.job import set_up
 from evener.engine.memory import parts_gpu as memory
-from evener.engine.memory.gpu import HostMemory
 from evener.engine.memory.hub import new_hub
+from evener.engine.memory.layout import HostMemory
 from evener.engine.partition.divide import divide_by
 from evener.engine.targets.parts_cpu import Teams
 from evener.engine.targets.parts_gpu import lowered_parts
@@ -93,7 +93,7 @@ def simulate_parts(
     **parameters,
 ):  # fmt: skip
     """The job after it ran on the simulated parts, its fields as arrays."""
-    job = set_up(program, graph, parameters, lazy=True)
+    job = set_up(program, graph, parameters, deferred=True)
     job.begin()
     chosen = policy_of(policy)
     plan = lowered_parts(job, direction, schedule, chosen)
@@ -117,7 +117,7 @@ def simulate_hybrid(
     Simulated parts have ``room`` for so many recorded vertices.
     """
     k, chosen = len(kinds), policy_of(policy)
-    job = set_up(program, graph, parameters, lazy=True)
+    job = set_up(program, graph, parameters, deferred=True)
     job.begin()
     plan = lowered_parts(job, direction, "auto", chosen, hub=True)
     parts = divide_by(graph, partition, [1 / k] * k, **lists_of(job, direction))

@@ -35,9 +35,9 @@ RANK = {name: rank for rank, name in enumerate(LAYERS)} | dict.fromkeys(TOP, len
 # The rooms of `engine`, and its modules beside them, ranked likewise. What is imported when it is
 # first needed may point up: planning runs programs, and runs may ask for a plan.
 ENGINE = [
-    "deferred", "bucket_width", "records", "job", "devices", "results", "partition", "codegen",
-    "measured", "memory", "reference", "repeatable", "request", "targets", "lower", "checking",
-    "side_by_side", "run", "planning",
+    "deferred", "bucket_width", "preallocation", "job", "devices", "results", "partition", "codegen",
+    "measurement_keys", "memory", "reference", "repeatable", "request", "targets", "lower", "checking",
+    "sources_at_once", "run", "planning",
 ]  # fmt: skip
 
 # What Numba is told: imported only when something is compiled.

@@ -70,7 +70,7 @@ def test_betweenness_of_several_sources_side_by_side(device, directed, monkeypat
     whole = ev.generate.rmat(6, 4, seed=3)
     graph = ev.Graph.from_edges(whole._sources(), whole.indices[::-1], directed=directed)
     sources = [3, 5, 9, 11, 20, 21, 30]
-    monkeypatch.setattr("evener.engine.side_by_side.side_by_side", lambda *given: 3)
+    monkeypatch.setattr("evener.engine.sources_at_once.sources_at_once", lambda *given: 3)
     result = betweenness(graph, sources=sources, device=device)
     assert result.graph is graph
     assert len(result.score) == graph.num_vertices

@@ -174,7 +174,7 @@ def test_a_list_with_a_comma_in_a_label(towns):
 
 
 def test_options_follow_the_signature():
-    def walk(graph, source: "SomeLabels", *, steps: int = 3, lazy: bool = False, device="auto"):  # noqa: F821
+    def walk(graph, source: "SomeLabels", *, steps: int = 3, deferred: bool = False, device="auto"):  # noqa: F821
         """Walk about.
 
         Parameters
@@ -183,10 +183,10 @@ def test_options_follow_the_signature():
             How far.
         """
 
-    source, steps, lazy = options_of_function(walk)
+    source, steps, deferred = options_of_function(walk)
     assert (source.flag, source.required, source.kinds) == ("--source", True, {"SomeLabels"})
     assert (steps.default, steps.text) == (3, "how far")
-    assert lazy.kinds == {"bool"}
+    assert deferred.kinds == {"bool"}
 
 
 # ---- options of the engine ------------------------------------------------------------------

@@ -266,7 +266,7 @@ def test_what_helpers_met_does_not_change_the_fingerprint():
 def test_what_tells_numba_how_to_compile_is_in_the_key(tmp_path, monkeypatch):
     folder = Path(cache.__file__).parent
     ours = {path.name for path in folder.glob("c*.py") if "import numba\n" in path.read_text()}
-    ours |= {f"cpu/{path.name}" for path in folder.glob("cpu/*.py")} | {"typing_memory.py"}
+    ours |= {f"cpu/{path.name}" for path in folder.glob("cpu/*.py")} | {"typing_cache.py"}
     assert ours - {"cache.py", "cpu/__init__.py"} == set(cache._COMPILER)
     (tmp_path / "cpu").mkdir()
     for name in cache._COMPILER:
@@ -342,7 +342,7 @@ def test_a_changed_extension_of_numba_is_compiled_again(tmp_path):
 def test_extensions_of_jitclass_leave_keys_that_last():
     code = """
         import numba.experimental
-        from evener.device.extensions import known_extensions
+        from evener.device.overloads import known_extensions
         from evener.device.keys import fingerprint
         print(len(known_extensions()), fingerprint(lambda x: abs(x) + len("a")))
     """

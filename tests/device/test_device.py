@@ -23,7 +23,7 @@ from evener.device import (
     use_threads,
 )
 from evener.device.compile import load_compiler
-from evener.device.pool import Pool
+from evener.device.thread_pool import Pool
 from evener.errors import EvenerError, MemoryBudgetError
 from processes import python
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from evener.engine.deferred import Counting, LazyArray
+from evener.engine.deferred import Counting, DeferredArray
 
 
-def lazy(length=6, fill=7, dtype=np.int32):
-    return LazyArray(length, np.dtype(dtype), np.dtype(dtype).type(fill))
+def deferred(length=6, fill=7, dtype=np.int32):
+    return DeferredArray(length, np.dtype(dtype), np.dtype(dtype).type(fill))
 
 
 @pytest.mark.parametrize(
@@ -24,15 +24,15 @@ def lazy(length=6, fill=7, dtype=np.int32):
     ],
 )
 def test_writes_are_repeated(write):
-    have, want = lazy(), np.full(6, 7, np.int32)
+    have, want = deferred(), np.full(6, 7, np.int32)
     write(have)
     write(want)
-    assert have.is_lazy
+    assert have.is_deferred
     np.testing.assert_array_equal(have.made_by(np), want)
 
 
 def test_one_field_begins_as_another():
-    jumps, rank = lazy(dtype=np.float32), lazy(dtype=np.float64)
+    jumps, rank = deferred(dtype=np.float32), deferred(dtype=np.float64)
     rank[:] = 0.25
     jumps[:] = rank
     assert jumps.is_uniform
@@ -44,23 +44,23 @@ def test_one_field_begins_as_another():
 
 def test_mistakes_are_told_at_once():
     with pytest.raises(IndexError):
-        lazy()[np.array([1, 6])] = np.array([1, 2])
+        deferred()[np.array([1, 6])] = np.array([1, 2])
     with pytest.raises(ValueError):
-        lazy()[np.array([1, 2])] = np.array([1, 2, 3])
+        deferred()[np.array([1, 2])] = np.array([1, 2, 3])
 
 
 def both_ways(do, dtype=np.uint32):
-    """What something makes of an ordinary array, and of a lazy one, in full and by its writes."""
-    plain, lazy = np.full(6, 9, dtype), LazyArray(6, np.dtype(dtype), 9)
+    """What something makes of an ordinary array, and of a deferred one, in full and by its writes."""
+    plain, deferred = np.full(6, 9, dtype), DeferredArray(6, np.dtype(dtype), 9)
     do(plain)
-    do(lazy)
-    writes = lazy.few_writes()
+    do(deferred)
+    writes = deferred.few_writes()
     if writes is not None:
-        found = np.full(6, lazy._fill, dtype)
+        found = np.full(6, deferred._fill, dtype)
         for place, value in writes:
             found[place] = value
         np.testing.assert_array_equal(found, plain)
-    np.testing.assert_array_equal(np.asarray(lazy), plain)
+    np.testing.assert_array_equal(np.asarray(deferred), plain)
 
 
 @pytest.mark.parametrize(
@@ -86,9 +86,9 @@ def test_writes_are_those_of_an_array(do):
 
 
 def test_views_stay_views():
-    plain, lazy = np.zeros(4), LazyArray(4, np.dtype(float), 0.0)
-    for array in (plain, lazy):
+    plain, deferred = np.zeros(4), DeferredArray(4, np.dtype(float), 0.0)
+    for array in (plain, deferred):
         view = array[:3]
-        array[:] = LazyArray(4, np.dtype(float), 2.0)
+        array[:] = DeferredArray(4, np.dtype(float), 2.0)
         view[0] = 9.0
-    assert plain.tolist() == np.asarray(lazy).tolist() == [9.0, 2.0, 2.0, 2.0]
+    assert plain.tolist() == np.asarray(deferred).tolist() == [9.0, 2.0, 2.0, 2.0]

@@ -86,9 +86,9 @@ def test_only_integers_begin_with_the_index(dtype):
 
 
 def test_python_and_lazy_fields_begin_alike():
-    for lazy in (False, True):
-        made = set_up(Lowest, GRAPHS["two components"], {}, lazy=lazy).fields
-        assert not lazy or all(field.is_lazy for field in made.values())
+    for deferred in (False, True):
+        made = set_up(Lowest, GRAPHS["two components"], {}, deferred=deferred).fields
+        assert not deferred or all(field.is_deferred for field in made.values())
         assert all(np.asarray(field).tolist() == list(range(6)) for field in made.values())
 
 

@@ -12,16 +12,16 @@ import evener as ev
 from evener.algorithms.bfs import BFS
 from evener.algorithms.pagerank import PageRank
 from evener.algorithms.sssp import SSSP
-from evener.device import mapped
+from evener.device import mapped_memory as mapped
 from evener.engine import devices as devices_module
 from evener.engine.codegen.passes import NotLoweredError
 from evener.engine.devices import Device
 from evener.engine.job import set_up
 from evener.engine.memory import edges as gpu_placement
-from evener.engine.memory import gpu as gpu_memory
+from evener.engine.memory import gpu_graph as gpu_memory
 from evener.engine.memory.edges import choose_mapped, edge_arrays, edges_mapped, place_edges
 from evener.engine.memory.estimate import edge_bytes, estimate_memory
-from evener.engine.memory.gpu import BOTH, BY_DEGREE, LAUNCH, MAPPED
+from evener.engine.memory.gpu_graph import BOTH, BY_DEGREE, LAUNCH, MAPPED
 from evener.engine.planning import auto
 from evener.engine.planning.calibrate import EDGES_MAPPED, Calibration
 from evener.engine.planning.planner import as_dict, choose, plan
@@ -47,7 +47,7 @@ def kron():
 
 
 def job_of(program, graph, **parameters):
-    return set_up(program, graph, parameters, lazy=True)
+    return set_up(program, graph, parameters, deferred=True)
 
 
 # ---- what is decided -----------------------------------------------------------------------

@@ -7,7 +7,7 @@ import evener as ev
 from evener.algorithms.bfs import BFS
 from evener.engine import records as preallocate
 from evener.engine.job import set_up
-from evener.engine.records import Preallocation, parse_preallocate
+from evener.engine.preallocation import Preallocation, parse_preallocate
 from evener.engine.run import run
 from evener.errors import MemoryBudgetError
 from programs.loops import Repeats

@@ -17,9 +17,10 @@ import numpy as np
 
 import evener as ev
 from evener.device import cuda
-from evener.engine.memory import gpu as gpu_memory
-from evener.engine.memory.gpu import CLEARED, Layout
+from evener.engine.memory import layout
+from evener.engine.memory.layout import CLEARED, Layout
 from evener.engine.run import run as run_program
+from evener.engine.targets import gpu
 
 BLOCKS = 2
 
@@ -76,8 +77,8 @@ def main(chosen):
     from programs.cases import parameters_for
 
     cuda.library().cuda.set_allocator(None)
-    gpu_memory.Layout = Apart
-    gpu_memory.SCRATCH = f"{CLEARED} and uploaded"
+    gpu.Layout = Apart
+    layout.SCRATCH = f"{CLEARED} and uploaded"
     few_blocks()
     for graph in graphs():
         for algorithm in ALGORITHMS:

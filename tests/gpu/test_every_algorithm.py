@@ -60,8 +60,8 @@ def test_graphs_without_weights(algorithm):
 
 @pytest.mark.parametrize("algorithm", ["pagerank", "weighted pagerank", "heat", "neural"])
 def test_vertices_in_the_order_of_degrees(algorithm, monkeypatch):
-    monkeypatch.setattr("evener.engine.memory.gpu.RELABEL_ARCS", 0)
-    monkeypatch.setattr("evener.engine.memory.gpu.RELABEL_SKEW", 0)
+    monkeypatch.setattr("evener.engine.memory.gpu_graph.RELABEL_ARCS", 0)
+    monkeypatch.setattr("evener.engine.memory.gpu_graph.RELABEL_SKEW", 0)
     for name in ("rmat", "star and more", "random 1"):
         graph = graphs()[name]
         fresh = ev.Graph(graph.indptr, graph.indices, graph.weights, directed=graph.directed)
@@ -69,11 +69,11 @@ def test_vertices_in_the_order_of_degrees(algorithm, monkeypatch):
 
 
 def test_many_sources_side_by_side():
-    from evener.engine.side_by_side import side_by_side
+    from evener.engine.sources_at_once import sources_at_once
 
     graph = ev.generate.grid(40, 50)
-    assert side_by_side("cuda", graph, 100) == 16
-    assert side_by_side("cuda", ev.generate.rmat(18, 16), 100) == 1  # its frontiers fill the GPU
+    assert sources_at_once("cuda", graph, 100) == 16
+    assert sources_at_once("cuda", ev.generate.rmat(18, 16), 100) == 1  # its frontiers fill the GPU
     want = ev.betweenness(graph, sources=50, device="cpu").score
     have = ev.betweenness(graph, sources=50, device="cuda").score
     np.testing.assert_allclose(have, want, rtol=1e-9, atol=1e-12)

@@ -20,9 +20,9 @@ from cases import (
 
 import evener as ev
 from evener.cli import main
-from evener.device.mapped import mapped_bytes
+from evener.device.mapped_memory import mapped_bytes
 from evener.engine.memory.edges import edges_mapped
-from evener.engine.memory.gpu import MAPPED
+from evener.engine.memory.gpu_graph import MAPPED
 from evener.engine.planning.calibrate import EDGES_MAPPED, Calibration
 from evener.graph.gpu import NEIGHBOURS, graph_cache
 from programs.cases import parameters_for

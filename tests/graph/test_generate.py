@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from evener.device import use_threads
-from evener.device.places import HOST
+from evener.device.processors import HOST
 from evener.device.random import random_unit
 from evener.graph import generate
 from evener.graph.csr import Graph

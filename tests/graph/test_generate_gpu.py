@@ -11,7 +11,7 @@ import pytest
 
 from evener.cli import main
 from evener.device import cuda
-from evener.device.places import Host, place_of, ptx_of
+from evener.device.processors import Host, place_of, ptx_of
 from evener.device.random import rounded_product
 from evener.errors import DeviceError, GraphError
 from evener.graph import build, generate, gpu

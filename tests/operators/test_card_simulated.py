@@ -82,11 +82,21 @@ def test_edges_may_stay_in_the_hosts_memory(monkeypatch):
 
 
 def test_vertices_in_the_order_of_degrees(monkeypatch):
-    monkeypatch.setattr("evener.engine.memory.gpu.RELABEL_ARCS", 1)
-    monkeypatch.setattr("evener.engine.memory.gpu.RELABEL_SKEW", 1)
+    monkeypatch.setattr("evener.engine.memory.gpu_graph.RELABEL_ARCS", 1)
+    monkeypatch.setattr("evener.engine.memory.gpu_graph.RELABEL_SKEW", 1)
     r = ev.pagerank(GRAPH, max_iterations=3, device="cuda")
     assert "order of their degrees" in r.explain()
     check("pagerank", GRAPH, device="cuda")
+
+
+def test_every_array_in_memory_of_its_own(monkeypatch):
+    """As the suite for the sanitizer has them."""
+    from gpu.sanitize import Apart
+
+    monkeypatch.setattr("evener.engine.targets.gpu.Layout", Apart)
+    monkeypatch.setattr("evener.engine.memory.layout.SCRATCH", "cleared and uploaded")
+    for name in ("bfs", "sssp", "betweenness"):
+        check(name, ev.Graph(GRAPH.indptr, GRAPH.indices, GRAPH.weights), device="cuda")
 
 
 @pytest.mark.parametrize("device", ["cuda", "cuda+cuda", "cpu:1+cuda"])

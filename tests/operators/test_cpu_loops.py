@@ -199,7 +199,7 @@ def test_a_record_that_outgrows_its_room_gets_more(device):
 
 @pytest.mark.parametrize("device", ["cpu:2", "cpu:1+cpu:1"])
 def test_a_record_that_outgrows_memory_is_refused(device, monkeypatch):
-    monkeypatch.setattr("evener.engine.memory.growing.available_memory", lambda: 40 * 4 * 50)
+    monkeypatch.setattr("evener.engine.memory.growable.available_memory", lambda: 40 * 4 * 50)
     with pytest.raises(
         ev.MemoryBudgetError, match="Repeats keeps more vertices in .* recorded frontiers"
     ):

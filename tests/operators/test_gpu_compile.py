@@ -54,7 +54,7 @@ NAMED = [name for name in SCHEDULES if ":" not in name and name != "dynamic"]
 
 def ptx(program, schedule="auto", direction="auto", capability=(9, 0)):
     graph, parameters = CASES.get(program) or (WHOLE, parameters_for(program, WHOLE))
-    job = set_up(program, graph, parameters, lazy=True)
+    job = set_up(program, graph, parameters, deferred=True)
     text = gpu.ptx_of(job, direction, schedule, capability)
     assert text.count(".visible .entry") == 1
     assert f".target sm_{capability[0]}{capability[1]}" in text
@@ -84,7 +84,7 @@ def test_checked_programs(program):
     graph, parameters = CASES[program]
     derived, places = with_guards(program, lambda field: field_dtype(field.dtype, graph))
     assert places
-    gpu.ptx_of(set_up(derived, graph, parameters, lazy=True), "auto", "auto", (9, 0))
+    gpu.ptx_of(set_up(derived, graph, parameters, deferred=True), "auto", "auto", (9, 0))
 
 
 def test_functions_of_numpy():
@@ -151,7 +151,7 @@ FEW_WAYS = [(SSSP, False), *((program, True) for program in COVERING["gpu_beside
 def test_parts(way):
     program, hub = way
     graph, parameters = CASES.get(program) or (WHOLE, parameters_for(program, WHOLE))
-    job = set_up(program, graph, parameters, lazy=True)
+    job = set_up(program, graph, parameters, deferred=True)
     part_of = partition(graph, "random", [1, 1])
     text = gpu_parts.ptx_of(job, part_of, 2, "auto", "auto", policy_of("refined"), (9, 0), hub)
     assert ("st.release.sys" in text) == hub

@@ -15,7 +15,7 @@ from evener.algorithms.bfs import BFS
 from evener.algorithms.sswp import SSWP
 from evener.device import atomic, warp
 from evener.engine.job import set_up
-from evener.engine.memory import grid
+from evener.engine.memory import gpu
 from evener.engine.reference.loop import interpret
 from evener.operators.gpu.advance import SLACK
 from evener.operators.gpu.schedules import SCHEDULES
@@ -132,8 +132,8 @@ def test_example_programs(program, graph):
 )
 @pytest.mark.parametrize("name", ["PageRank", "WeightedPageRank", "Heat"])
 def test_vertices_in_the_order_of_degrees(name, graph, monkeypatch):
-    monkeypatch.setattr("evener.engine.memory.gpu.RELABEL_ARCS", 0)
-    monkeypatch.setattr("evener.engine.memory.gpu.RELABEL_SKEW", 0)
+    monkeypatch.setattr("evener.engine.memory.gpu_graph.RELABEL_ARCS", 0)
+    monkeypatch.setattr("evener.engine.memory.gpu_graph.RELABEL_SKEW", 0)
     (program,) = (p for p in CASES if p.__name__ == name)
     assert_simulated(program, SIMULATED[graph])
 
@@ -248,14 +248,14 @@ def test_queues_that_are_nearly_full(more, monkeypatch):
     graph = between_layers(20)
     room = graph.num_vertices + SLACK * THREADS // 32 + more
     assert room < graph.num_edges / 2
-    monkeypatch.setattr(grid, "queue_length", lambda *_: max(graph.num_vertices, room))
+    monkeypatch.setattr(gpu, "queue_length", lambda *_: max(graph.num_vertices, room))
     assert_simulated(Spread, graph)
 
 
-@pytest.mark.parametrize("besides", [0, 300, grid.TWICE_BESIDES])
+@pytest.mark.parametrize("besides", [0, 300, gpu.TWICE_BESIDES])
 def test_vertices_that_are_emitted_from_duplicates(besides, monkeypatch):
     """More of them than there are arcs: small frontiers are not culled."""
-    monkeypatch.setattr(grid, "TWICE_BESIDES", besides)
+    monkeypatch.setattr(gpu, "TWICE_BESIDES", besides)
     assert_simulated(Spread, between_layers(5))
     assert_simulated(Recalled, between_layers(5))
 

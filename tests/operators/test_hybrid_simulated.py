@@ -21,7 +21,7 @@ from evener.algorithms.sssp import SSSP, CutoffSSSP, TargetSSSP
 from evener.algorithms.sswp import SSWP
 from evener.device import compiled
 from evener.engine.job import set_up
-from evener.engine.records import RecordIsFull
+from evener.engine.preallocation import RecordIsFull
 from evener.engine.reference.loop import interpret
 from evener.engine.targets import parts_gpu as gpu_parts
 from evener.operators.gpu.record import NEEDED
@@ -222,7 +222,9 @@ def test_a_loop_around_goes_on():
 )
 def test_who_may_run_ahead(program, runs):
     """Not who tells supersteps apart, pulls, records, or writes what is not merged."""
-    job = set_up(program, SIMULATED["rmat"], parameters_for(program, SIMULATED["rmat"]), lazy=True)
+    job = set_up(
+        program, SIMULATED["rmat"], parameters_for(program, SIMULATED["rmat"]), deferred=True
+    )
     for hub in (True, False):
         plan = gpu_parts.lowered_parts(job, "auto", "auto", policy_of("refined"), hub)
         assert ("listen(" in plan.kernel.text) == (runs and hub)

@@ -231,11 +231,11 @@ def test_helpers_that_are_compiled(device):
 
 
 def test_the_kernel_of_a_gpu_is_not_written_either():
-    from evener.engine.codegen.print_gpu import lower_grid
+    from evener.engine.codegen.print_gpu import lower_gpu
     from evener.engine.job import set_up
 
     with pytest.raises(DeviceError, match=r"Prints.touch, line \d+ of .*: calls print, which only"):
-        lower_grid(set_up(Prints, GRAPH, {}), "auto", tuple)
+        lower_gpu(set_up(Prints, GRAPH, {}), "auto", tuple)
 
 
 def _indexed_param():

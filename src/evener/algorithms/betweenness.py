@@ -194,6 +194,6 @@ def betweenness(
     program = DirectedBetweenness if graph.directed else Betweenness
     result = run(
         program, graph, sources=chosen, scale=general, scale_of_sources=of_sources, device=device,
-        **{"side_by_side": max(1, len(chosen)), **options},
+        **{"sources_at_once": max(1, len(chosen)), **options},
     )  # fmt: skip
     return keep_only(result, "score")

@@ -20,7 +20,7 @@ from evener.device.kept_files import cache_folder, has_bytes, load_bytes, save_b
 from evener.device.keys import fingerprint, hash_of, is_lasting, told_of
 
 # `compile.py` has the options that are given for all functions.
-_COMPILER = ("compile.py", "cpu/atomic.py", "cpu/inner.py", "cpu/types.py", "typing_memory.py")
+_COMPILER = ("compile.py", "cpu/atomic.py", "cpu/inner.py", "cpu/types.py", "typing_cache.py")
 
 
 @functools.cache

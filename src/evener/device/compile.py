@@ -232,7 +232,7 @@ def _quickly(dispatcher: Any) -> Callable[..., Any]:
     from numba.core import types
     from numba.core.targetconfig import ConfigStack
 
-    from evener.device.typing_memory import remembering, without_garbage_collection
+    from evener.device.typing_cache import remembering, without_garbage_collection
 
     def options() -> Any:
         flags = ConfigStack.top_or_none()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from evener.device.callbacks import plain_function
 from evener.device.compile import Compiled
 from evener.device.locks import refuse_while_compiling
+from evener.device.python_calls import plain_function
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _PLACE = re.compile(r'(?:File "[^"]*", line |at \S+ \()(\d+)')

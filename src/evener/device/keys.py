@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from evener.device.extensions import ANYWHERE, known_extensions
+from evener.device.overloads import ANYWHERE, known_extensions
 from evener.device.tuples import Identity
 
 

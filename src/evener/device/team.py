@@ -26,8 +26,8 @@ from evener.device.compile import Compiled
 from evener.device.limits import num_cores
 from evener.device.locks import OwnLock
 from evener.device.mapped_files import require_whole
-from evener.device.pool import Pool
 from evener.device.sync import CANCEL, abort, told
+from evener.device.thread_pool import Pool
 from evener.errors import EvenerError
 
 _POLL_SECONDS = 0.05  # how often a waiting caller looks for Ctrl-C and reports progress

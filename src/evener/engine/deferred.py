@@ -15,16 +15,16 @@ import numpy as np
 FEW = 8  # elements that are written one by one
 
 
-class LazyArray(np.lib.mixins.NDArrayOperatorsMixin):
+class DeferredArray(np.lib.mixins.NDArrayOperatorsMixin):
     """An array of one value, with the scalar assignments made since.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from evener.engine.deferred import LazyArray
-    >>> depth = LazyArray(4, np.dtype(np.int32), 9)
+    >>> from evener.engine.deferred import DeferredArray
+    >>> depth = DeferredArray(4, np.dtype(np.int32), 9)
     >>> depth[1] = 0
-    >>> depth.is_lazy, (depth + 1).tolist(), depth.is_lazy
+    >>> depth.is_deferred, (depth + 1).tolist(), depth.is_deferred
     (True, [10, 1, 10, 10], False)
     """
 
@@ -36,7 +36,7 @@ class LazyArray(np.lib.mixins.NDArrayOperatorsMixin):
         self._array: np.ndarray | None = None
 
     @property
-    def is_lazy(self) -> bool:
+    def is_deferred(self) -> bool:
         """Whether no array was made so far."""
         return self._array is None
 
@@ -51,8 +51,8 @@ class LazyArray(np.lib.mixins.NDArrayOperatorsMixin):
         Examples
         --------
         >>> import numpy as np
-        >>> from evener.engine.deferred import LazyArray
-        >>> depth = LazyArray(4, np.dtype(np.int32), 9)
+        >>> from evener.engine.deferred import DeferredArray
+        >>> depth = DeferredArray(4, np.dtype(np.int32), 9)
         >>> depth[-1] = 0
         >>> [(place, int(value)) for place, value in depth.few_writes()]
         [(3, 0)]
@@ -108,7 +108,7 @@ class LazyArray(np.lib.mixins.NDArrayOperatorsMixin):
             self._writes = [(index, value.copy())]
         elif everything and isinstance(value, Counting) and value.count == self.size:
             self._writes = [(index, value)]
-        elif everything and isinstance(value, LazyArray) and value.is_uniform:
+        elif everything and isinstance(value, DeferredArray) and value.is_uniform:
             self._fill, self._writes = self.dtype.type(value._fill), []
         elif (is_number and (is_place or everything)) or (
             is_place and is_column and index.shape == value.shape
@@ -155,7 +155,7 @@ class LazyArray(np.lib.mixins.NDArrayOperatorsMixin):
 
 def new_array(field: Any) -> np.ndarray:
     """An array for what a field will be in the end; of an ordinary array, that one."""
-    return np.empty(field.size, field.dtype) if isinstance(field, LazyArray) else field
+    return np.empty(field.size, field.dtype) if isinstance(field, DeferredArray) else field
 
 
 class Counting:
@@ -202,4 +202,4 @@ def _is_elsewhere(value: Any) -> bool:
 def _plain(value: Any) -> Any:
     if type(value) in (list, tuple):  # arrays to be joined
         return type(value)(map(_plain, value))
-    return value._real() if isinstance(value, LazyArray) else value
+    return value._real() if isinstance(value, DeferredArray) else value

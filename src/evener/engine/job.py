@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from evener.engine.bucket_width import bucket_width
-from evener.engine.deferred import Counting, LazyArray
-from evener.engine.records import AS_NEEDED, Preallocation
+from evener.engine.deferred import Counting, DeferredArray
+from evener.engine.preallocation import AS_NEEDED, Preallocation
 from evener.errors import EvenerError, GraphError, ProgramError, short_repr
 from evener.graph.csr import Graph
 from evener.graph.spread import distance_dtype
@@ -40,11 +40,11 @@ class Job:
     preallocation: Preallocation = AS_NEEDED
     left: list[int | None] = field(default_factory=list)  # bytes for records, where limits say so
     given: dict[str, Any] = field(default_factory=dict)  # the parameters, as they were given
-    lazy: bool = False  # whether fields are `LazyArray`
+    deferred: bool = False  # whether fields are `DeferredArray`
 
     def begin_again(self) -> None:
         """Set fields and frontier to what they were when the run began."""
-        fresh = set_up(self.program, self.graph, self.given, lazy=self.lazy)
+        fresh = set_up(self.program, self.graph, self.given, deferred=self.deferred)
         self.fields, self.frontier = fresh.fields, fresh.frontier
 
     @property
@@ -70,13 +70,13 @@ class Job:
 
 
 def set_up(
-    program: type[Program], graph: Graph, parameters: dict[str, Any], *, lazy: bool = False,
+    program: type[Program], graph: Graph, parameters: dict[str, Any], *, deferred: bool = False,
     arcs_a_bucket: int = 12,
 ) -> Job:  # fmt: skip
     """Allocate the fields, check the parameters and call the program's ``start``.
 
-    ``lazy``: fields are `LazyArray`, for a device that has memory of its own. ``arcs_a_bucket``
-    decides the width of buckets where it is ``"auto"`` (`evener.engine.bucket_width`).
+    ``deferred``: fields are `DeferredArray`, for a device that has memory of its own. Where the
+    width of buckets is ``"auto"``, ``arcs_a_bucket`` decides it (`evener.engine.bucket_width`).
     """
     d = _declared(program, graph)
     for name in _widths(d):
@@ -86,7 +86,7 @@ def set_up(
     params = {name: _param(d, p, graph, parameters) for name, p in d.params.items()}
     _refuse_unknown(d, parameters)
     instance = program.__new__(program)
-    fields = {name: _allocate(f, graph, lazy) for name, f in d.fields.items()}
+    fields = {name: _allocate(f, graph, deferred) for name, f in d.fields.items()}
     for name, value in {**fields, **params}.items():
         setattr(instance, name, value)
     instance.graph, instance.num_vertices = graph, graph.num_vertices
@@ -96,7 +96,7 @@ def set_up(
             raise ProgramError(
                 f"{d.name}.start replaces self.{name}; assign to its elements (self.{name}[:] = …)."
             )
-    job = Job(program, graph, params, fields, frontier, given=parameters, lazy=lazy)
+    job = Job(program, graph, params, fields, frontier, given=parameters, deferred=deferred)
     for stage in walk(d.loop):
         if isinstance(stage, Repeat) and stage.order is not None:
             delta = job.value_of(stage.order.delta)
@@ -117,7 +117,7 @@ def without_start(program: type[Program], graph: Graph, parameters: dict[str, An
     given |= {name: value for name, value in parameters.items() if value != "auto"}
     params = {name: _param(d, p, graph, given) for name, p in d.params.items()}
     fields = {name: _allocate(f, graph, True) for name, f in d.fields.items()}
-    return Job(program, graph, params, fields, None, given=parameters, lazy=True)
+    return Job(program, graph, params, fields, None, given=parameters, deferred=True)
 
 
 def _declared(program: type[Program], graph: Graph) -> Declaration:
@@ -167,12 +167,12 @@ def field_dtype(kind: Any, graph: Graph) -> np.dtype:
     return kind
 
 
-def _allocate(declared: Field, graph: Graph, lazy: bool) -> Any:
+def _allocate(declared: Field, graph: Graph, deferred: bool) -> Any:
     dtype, n = field_dtype(declared.dtype, graph), graph.num_vertices
     initial = declared.initial(dtype)
-    if not lazy:
+    if not deferred:
         return np.arange(n, dtype=dtype) if initial is ID else np.full(n, initial, dtype)
-    array = LazyArray(n, dtype, 0 if initial is ID else initial)
+    array = DeferredArray(n, dtype, 0 if initial is ID else initial)
     if initial is ID:
         array[:] = Counting(n)
     return array

@@ -8,7 +8,7 @@ from typing import Any
 from evener.engine.devices import Device, choose_devices, device_from_environment
 from evener.engine.memory.estimate import estimate_memory, parse_limits, require_within
 from evener.engine.partition.partitioners import parse_partitioner
-from evener.engine.records import AS_NEEDED, Preallocation, parse_preallocate
+from evener.engine.preallocation import AS_NEEDED, Preallocation, parse_preallocate
 from evener.engine.repeatable import threads_allowed
 from evener.errors import EvenerError
 from evener.graph.csr import Graph

@@ -14,7 +14,7 @@ from evener.engine.checking import asked_for as checking_asked_for
 from evener.engine.job import Job, set_up
 from evener.engine.request import Request, request_of
 from evener.engine.results.result import Result
-from evener.engine.side_by_side import copies_for, merge_copies
+from evener.engine.sources_at_once import copies_for, merge_copies
 from evener.engine.targets.table import Target, run_on, target_of
 from evener.graph.copies import copies_of
 from evener.graph.csr import Graph, require_graph
@@ -40,7 +40,7 @@ def run(
     check: bool = False,
     deterministic: bool = False,
     dtype: DTypeLike | None = None,
-    side_by_side: int = 1,
+    sources_at_once: int = 1,
     **parameters: Any,
 ) -> Result:
     """Run a program on a graph.
@@ -98,7 +98,7 @@ def run(
         the CPU one thread runs a program whose updates race; GPUs and sets are refused for those.
     dtype
         What ``REAL`` stands for in the program: ``"float64"``, as by default, or ``"float32"``.
-    side_by_side
+    sources_at_once
         The most sources that may run at once, each on a copy of the graph, for a program whose
         ``start`` takes ``copies``, their number: vertex ``v`` of copy ``k`` is ``k * n + v``.
         There are several where a GPU has more to give than one source asks for. Fields that merge
@@ -122,8 +122,8 @@ def run(
         checking = Checking(program, graph)
         program = checking.program
     whole, copies = graph, 1
-    if side_by_side != 1 and hasattr(program, "declaration"):
-        copies = copies_for(program, graph, side_by_side, device, memory_limit)
+    if sources_at_once != 1 and hasattr(program, "declaration"):
+        copies = copies_for(program, graph, sources_at_once, device, memory_limit)
         graph, parameters = copies_of(graph, copies), {**parameters, "copies": copies}
     request = request_of(
         program, graph, parameters, device=device, exchange=exchange, memory_limit=memory_limit,
@@ -133,7 +133,7 @@ def run(
     began = time.perf_counter()
     target = target_of(request.devices)
     job = set_up(
-        program, graph, parameters, lazy=target.repeats_start,
+        program, graph, parameters, deferred=target.repeats_start,
         arcs_a_bucket=request.devices[0].traits.arcs_a_bucket,
     )  # fmt: skip
     job.preallocation, job.left = request.preallocation, [*request.left]

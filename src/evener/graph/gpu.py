@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from evener.device import atomic, parallel
-from evener.device.fetch import fetched
-from evener.device.places import Gpu, Host
+from evener.device.download import downloaded
+from evener.device.processors import Gpu, Host
 from evener.graph.build import index_dtype, offset_dtype
 from evener.graph.csr import Graph
 
@@ -123,7 +123,7 @@ def _collect(chunk, size, src, dst, symmetric, first, last, begin, bits, cursors
 
 def graph_of(at: Gpu, indptr: Any, indices: Any, weights: Any, *, directed: bool) -> Graph:
     """Make a graph of rows on a GPU: they stay cached there and are copied to the host."""
-    host = [None if array is None else fetched(array) for array in (indptr, indices, weights)]
+    host = [None if array is None else downloaded(array) for array in (indptr, indices, weights)]
     graph = Graph(*host, directed=directed)  # type: ignore[arg-type]
     there = at.library.empty(0, np.int32) if weights is None else weights
     arrays = (_unsigned(indptr), _unsigned(indices), there)

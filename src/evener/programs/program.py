@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 RUN_OPTIONS = (
     "device", "partition", "exchange", "direction", "schedule", "memory_limit", "preallocate",
     "device_arrays", "check", "deterministic", "dtype",
-    "side_by_side",
+    "sources_at_once",
 )  # fmt: skip
 RESERVED = (
     "count", "index", "id", "graph", "stats", "trace", "top", "explain", "weight", "degree",

@@ -22,7 +22,7 @@ from evener.device.compile import Compiled, compiler_lock
 from evener.device.cuda.memory import Span
 from evener.device.keys import globals_read
 from evener.device.random import rounded_product
-from evener.device.typing_memory import remembering, without_garbage_collection
+from evener.device.typing_cache import remembering, without_garbage_collection
 from evener.device.warp import BLOCK
 from evener.errors import DeviceError
 
@@ -30,7 +30,7 @@ _REMOVED = "row_stack"  # from NumPy 2.5; numba-cuda 0.30.4 still names it
 
 # The files that decide what the compiler makes of a function.
 _COMPILER = (
-    "compile.py", "arrays.py", "intrinsics.py", "serial.py", "ufuncs.py", "../typing_memory.py"
+    "compile.py", "arrays.py", "intrinsics.py", "serial.py", "ufuncs.py", "../typing_cache.py"
 )  # fmt: skip
 
 _translated: weakref.WeakKeyDictionary[Compiled, Any] = weakref.WeakKeyDictionary()

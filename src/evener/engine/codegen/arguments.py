@@ -1,7 +1,7 @@
 """What kernels are given, by name: the host makes these tuples, the text of a kernel reads them.
 
-A kernel for threads is ``worker(thread, threads, sync, *ThreadArguments)``, one for a grid
-``kernel(*GridArguments)``. Arrays that belong to fields or scalars of a program come under the
+A kernel for threads is ``worker(thread, threads, sync, *CpuArguments)``, one for a grid
+``kernel(*GpuArguments)``. Arrays that belong to fields or scalars of a program come under the
 names of those (`named`), and those of several gathers, or loops over buckets, in their order.
 """
 
@@ -118,7 +118,7 @@ class Between(NamedTuple):
 # ---- for threads of a CPU ----------------------------------------------------------------------
 
 
-class ThreadFrontiers(NamedTuple):
+class CpuFrontiers(NamedTuple):
     """Two frontiers that take turns, all vertices, and one more for `backwards`."""
 
     current: Frontier
@@ -129,7 +129,7 @@ class ThreadFrontiers(NamedTuple):
     replay_info: Any
 
 
-class ThreadBuckets(NamedTuple):
+class CpuBuckets(NamedTuple):
     """What `nearest` works with: words that all see, the bucket that is visited, all others."""
 
     words: Any
@@ -137,7 +137,7 @@ class ThreadBuckets(NamedTuple):
     pools: Any
 
 
-class ThreadEdges(NamedTuple):
+class CpuEdges(NamedTuple):
     """Frontiers of edges, and the buffers of the threads."""
 
     current: EdgeFrontier
@@ -146,13 +146,13 @@ class ThreadEdges(NamedTuple):
     buffers: Any
 
 
-class ThreadArguments(NamedTuple):
+class CpuArguments(NamedTuple):
     """What the threads of a team are given besides their numbers and their words to meet."""
 
     graph: GraphArrays
     fields: Any
     params: Any
-    fronts: ThreadFrontiers
+    fronts: CpuFrontiers
     marks: Any
     buffers: Any
     flags: Any
@@ -160,9 +160,9 @@ class ThreadArguments(NamedTuple):
     totals: tuple[Any, ...]  # by gather
     copies: Any  # by field
     sums: Any  # by scalar
-    ordered: ThreadBuckets
+    ordered: CpuBuckets
     kept: Record
-    edge_rooms: Any  # `ThreadEdges`, or nothing
+    edge_fronts: Any  # `CpuEdges`, or nothing
     waiting: tuple[Waiting, ...]
     trace: Any
     between: Any = ()  # `Between`, of parts
@@ -171,7 +171,7 @@ class ThreadArguments(NamedTuple):
 # ---- for the grid of a GPU ---------------------------------------------------------------------
 
 
-class GridFrontiers(NamedTuple):
+class GpuFrontiers(NamedTuple):
     """Two frontiers that take turns, all vertices, and one more for `backwards`."""
 
     current: Frontier
@@ -180,7 +180,7 @@ class GridFrontiers(NamedTuple):
     spare: Frontier
 
 
-class GridWords(NamedTuple):
+class GpuWords(NamedTuple):
     """The words of frontiers that are made, some for each turn."""
 
     made: Any
@@ -189,7 +189,7 @@ class GridWords(NamedTuple):
     replayed: Any
 
 
-class GridBuckets(NamedTuple):
+class GpuBuckets(NamedTuple):
     """What `nearest` works with: words that all see, a far pile twice, and who is in it."""
 
     words: Any
@@ -198,7 +198,7 @@ class GridBuckets(NamedTuple):
     in_far: Any
 
 
-class GridEdges(NamedTuple):
+class GpuEdges(NamedTuple):
     """Frontiers of edges, and their words."""
 
     current: EdgeFrontier
@@ -208,15 +208,15 @@ class GridEdges(NamedTuple):
     remade: Any
 
 
-class GridArguments(NamedTuple):
+class GpuArguments(NamedTuple):
     """What the threads of a grid are given."""
 
     sync: Any
     graph: GraphArrays
     fields: Any
     params: Any
-    fronts: GridFrontiers
-    infos: GridWords
+    fronts: GpuFrontiers
+    infos: GpuWords
     works: Any
     marks: Any
     pieces: Any
@@ -224,9 +224,9 @@ class GridArguments(NamedTuple):
     totals: tuple[Any, ...]  # by gather
     subtotals: tuple[Any, ...]  # by gather: of pieces of lists
     copies: Any  # by field
-    ordered: GridBuckets
+    ordered: GpuBuckets
     kept: Any  # `Record`
-    edge_rooms: Any  # `GridEdges`, or nothing
+    edge_fronts: Any  # `GpuEdges`, or nothing
     waiting: tuple[Waiting, ...]
     saves: Any
     trace: Any
@@ -259,6 +259,6 @@ class StageArguments(NamedTuple):
     flags: Any
     partials: Any  # by scalar
     totals: tuple[Any, ...]
-    edge_rooms: Any  # `ThreadEdges`, or nothing
+    edge_fronts: Any  # `CpuEdges`, or nothing
     has_changed: Any  # a word
     calls_of_threads: Any

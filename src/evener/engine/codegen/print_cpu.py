@@ -6,16 +6,16 @@ from typing import Any
 
 from evener.device.sync import barrier, cycles
 from evener.engine.codegen import plan
-from evener.engine.codegen.arguments import GraphArrays, ThreadArguments
+from evener.engine.codegen.arguments import CpuArguments, GraphArrays
 from evener.engine.codegen.printer import MODES, SIDES, Kernel, Printer
 from evener.engine.job import Job
 from evener.operators.cpu import advance, edge_frontier, frontier, gather, nearest, trace, vertices
 from evener.programs import kinds
 
-SIGNATURE = ("thread", "threads", "sync", *ThreadArguments._fields)
+SIGNATURE = ("thread", "threads", "sync", *CpuArguments._fields)
 
 
-class ThreadsPrinter(Printer):
+class CpuPrinter(Printer):
     """Prints for threads that walk through the text in step."""
 
     signature: tuple[str, ...] = SIGNATURE
@@ -264,8 +264,8 @@ PROLOGUE = (
 
 def buffered(name: str, thread: str) -> str:
     """The text of a frontier of edges as a thread has it."""
-    room = f"edge_rooms.{name}"
-    return f"BufferedEdges({room}.src, {room}.edge, {room}.info, edge_rooms.buffers[{thread}])"
+    room = f"edge_fronts.{name}"
+    return f"BufferedEdges({room}.src, {room}.edge, {room}.info, edge_fronts.buffers[{thread}])"
 
 
 EDGE_PROLOGUE = (

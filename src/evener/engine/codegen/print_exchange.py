@@ -46,7 +46,7 @@ class ExchangePrinter(Printer):
             World=world.World, meet=spmd.meet, box_size=spmd.box_size,
             hub_shake=handshake.shake_hands if self.plan.hub else handshake.stay_here,
         )  # fmt: skip
-        self.names["APART"] = hub.APART
+        self.names["PART_WORDS"] = hub.PART_WORDS
         self.dtypes = {name: array.dtype for name, array in self.job.fields.items()}
         self.functions: dict[str, str] = {}  # names by text
         self.names["measure"] = measure
@@ -271,7 +271,7 @@ class ExchangePrinter(Printer):
                 "turn = 1 - turn",
             )
             self.put(
-                f"pulled = goes_pull_apart({source}, {mode}, size, arcs, left, before, "
+                f"pulled = goes_pull_parts({source}, {mode}, size, arcs, left, before, "
                 "num_vertices)"
             )
             self.put("left, before = left - arcs, size")
@@ -373,7 +373,7 @@ class ExchangePrinter(Printer):
         self.put("if ended: break")
         self.talk(
             f"unpack_box(team, world, {unpack}, {given}, world.words, "
-            "turn * world.parts * APART + 1, told, half)",
+            "turn * world.parts * PART_WORDS + 1, told, half)",
             f"deliver(team, world, {self.delivered(stale)}, told, current)",
         )
         self.put("if late: forget(team, marks, current)")

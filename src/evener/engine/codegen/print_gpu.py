@@ -11,7 +11,7 @@ from typing import Any
 from evener.device import warp
 from evener.device.tuples import Identity
 from evener.engine.codegen import plan
-from evener.engine.codegen.arguments import GridArguments
+from evener.engine.codegen.arguments import GpuArguments
 from evener.engine.codegen.passes import Shape, plan_of
 from evener.engine.codegen.print_resume import ResumePrinter
 from evener.engine.codegen.printer import MODES, SIDES, Kernel
@@ -37,10 +37,10 @@ FOR_SLICES, SHORT_SLICE = "warp_segmentation", 8
 
 # The words of frontiers and how many were made: outside of replays, and within them.
 POOLS = (("infos.made", "made"), ("infos.remade", "remade"))
-EDGE_POOLS = (("edge_rooms.made", "edge_made"), ("edge_rooms.remade", "edge_remade"))
+EDGE_POOLS = (("edge_fronts.made", "edge_made"), ("edge_fronts.remade", "edge_remade"))
 
 
-def lower_grid(
+def lower_gpu(
     job: Job, direction: str, state: Any, schedule: str = "auto", relabels: bool = False
 ) -> Kernel:  # fmt: skip
     """The kernel of a job; DeviceError for what does not run on a GPU.
@@ -48,13 +48,13 @@ def lower_grid(
     ``relabels``: vertices have other places than their ids say, so there is a table of those.
     """
     made = plan_of(job, direction, Shape(on_grid=True))
-    return GridPrinter(job, made, state, schedule, relabels).print()
+    return GpuPrinter(job, made, state, schedule, relabels).print()
 
 
-class GridPrinter(ResumePrinter):
+class GpuPrinter(ResumePrinter):
     """Prints for the threads of a grid."""
 
-    signature = GridArguments._fields
+    signature = GpuArguments._fields
 
     def __init__(
         self, job: Job, kernel_plan: plan.KernelPlan, state: Any, schedule: str, relabels: bool
@@ -359,6 +359,6 @@ PROLOGUE = (
 )
 
 EDGE_PROLOGUE = (
-    *(f"edge_{name} = edge_rooms.{name}" for name in ("current", "following", "spare")),
+    *(f"edge_{name} = edge_fronts.{name}" for name in ("current", "following", "spare")),
     "edge_made, edge_remade, on_edges = 0, 0, False",
 )

@@ -12,19 +12,19 @@ from evener.device import compiled
 from evener.engine.codegen import plan
 from evener.engine.codegen.merges import Texts
 from evener.engine.codegen.passes import Shape, plan_of
-from evener.engine.codegen.print_cpu import PROLOGUE, ThreadsPrinter
+from evener.engine.codegen.print_cpu import PROLOGUE, CpuPrinter
 from evener.engine.codegen.print_exchange import MEMBERS, ExchangePrinter
 from evener.engine.codegen.printer import Kernel
 from evener.engine.codegen.rewrite import globalized, without_atomics
 from evener.engine.job import Job
-from evener.operators.cpu import advance_apart, exchange, members, nearest_apart
+from evener.operators.cpu import advance_parts, exchange, members, nearest_parts
 from evener.operators.shared import buckets, direction, edge_frontier
 
-_EXCHANGE = ("deliver", "unite", "watch_shared", "remember_apart", "remember_edges_apart")
-_ADVANCE = ("push_apart", "pull_apart", "push_more")
+_EXCHANGE = ("deliver", "unite", "watch_shared", "remember_parts", "remember_edges_parts")
+_ADVANCE = ("push_parts", "pull_parts", "push_more")
 
 
-def lower_parts(
+def lower_parts_cpu(
     job: Job, way: str, state: Any, measure: Any, hub: bool = False, single: bool = False,
     known: plan.KernelPlan | None = None,
 ) -> Kernel:  # fmt: skip
@@ -35,10 +35,10 @@ def lower_parts(
     each, which needs no atomics.
     """
     made = known or plan_of(job, way, Shape(over_parts=True, hub=hub))
-    return PartsPrinter(job, made, state, measure, single).print()
+    return CpuPartsPrinter(job, made, state, measure, single).print()
 
 
-class PartsPrinter(ExchangePrinter, ThreadsPrinter):
+class CpuPartsPrinter(ExchangePrinter, CpuPrinter):
     """Prints for the threads of a part."""
 
     def __init__(
@@ -50,12 +50,12 @@ class PartsPrinter(ExchangePrinter, ThreadsPrinter):
             self.names.update({f"f_{name}": self.unshared(name) for name in self.d.functors})
         self.names.update({name: getattr(exchange, name) for name in _EXCHANGE})
         self.names.update({name: getattr(members, name) for name in MEMBERS})
-        self.names.update({name: getattr(advance_apart, name) for name in _ADVANCE})
+        self.names.update({name: getattr(advance_parts, name) for name in _ADVANCE})
         self.names.update(
-            arcs_of=direction.arcs_of, goes_pull_apart=direction.goes_pull_apart,
-            targets_apart=edge_frontier.targets,
+            arcs_of=direction.arcs_of, goes_pull_parts=direction.goes_pull_parts,
+            targets_parts=edge_frontier.targets,
         )  # fmt: skip
-        self.names["nearest_apart"] = nearest_apart.nearest_apart
+        self.names["nearest_parts"] = nearest_parts.nearest_parts
         self.names.update(nearest_waiting=buckets.nearest_waiting, take=buckets.take)
 
     def unshared(self, name: str) -> Any:
@@ -115,7 +115,7 @@ class PartsPrinter(ExchangePrinter, ThreadsPrinter):
         """Along the out-edges of this part's frontier."""
         stage = node.stage
         self.put(
-            f"made = push_apart(team, ghost_team, out, f_{stage.functor}, {self.where(stage)}, s, "
+            f"made = push_parts(team, ghost_team, out, f_{stage.functor}, {self.where(stage)}, s, "
             f"{self.source(stage)}, {self.next}, box, marks, stamp, {node.boxes})"
         )
 
@@ -123,13 +123,13 @@ class PartsPrinter(ExchangePrinter, ThreadsPrinter):
         """To this part's vertices along their in-edges."""
         stage = node.stage
         self.put(
-            f"made = pull_apart(team, into, alone_{stage.functor}, {self.where(stage)}, t, "
+            f"made = pull_parts(team, into, alone_{stage.functor}, {self.where(stage)}, t, "
             f"{self.source(stage)}, present, {self.next})"
         )
 
     def targets_call(self) -> str:
         """To the set of the ``dst`` of edges, each at its owner."""
-        return "targets_apart(team, out, edge_current, current, marks, stamp)"
+        return "targets_parts(team, out, edge_current, current, marks, stamp)"
 
     def gather_all(self, node: plan.Gather, into: str, weight: str, functors: str) -> None:
         """As on one device; the arrays of all parts are swapped alike."""
@@ -177,12 +177,12 @@ class PartsPrinter(ExchangePrinter, ThreadsPrinter):
         if self.plan.has_edges:
             self.put("if on_edges:")
             self.put(
-                "    recorded = remember_edges_apart(team, world, edge_current, kept, recorded)"
+                "    recorded = remember_edges_parts(team, world, edge_current, kept, recorded)"
             )
             self.put("else:")
-            self.put("    recorded = remember_apart(team, world, current, kept, recorded)")
+            self.put("    recorded = remember_parts(team, world, current, kept, recorded)")
         else:
-            self.put("recorded = remember_apart(team, world, current, kept, recorded)")
+            self.put("recorded = remember_parts(team, world, current, kept, recorded)")
 
     def print_fused_buckets(self, node: plan.FusedBuckets) -> None:
         """An ordered loop as one operator."""
@@ -191,7 +191,7 @@ class PartsPrinter(ExchangePrinter, ThreadsPrinter):
         self.put(f"s = {self.state('weight_out')}")
         self.put("members, clock = current.info[SIZE], cycles()")
         self.put(
-            f"rounds, made, stamp, turn, heard = nearest_apart(team, ghost_team, world, out, "
+            f"rounds, made, stamp, turn, heard = nearest_parts(team, ghost_team, world, out, "
             f"f_{stage.functor}, {self.where(stage)}, s, {self.order(node)}, current, "
             "ordered.words, ordered.bucket, pool_of(ordered.pools, thread), box, marks, stamp, "
             f"turn, {self.emitted(node.stale)})"

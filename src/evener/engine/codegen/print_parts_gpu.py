@@ -8,20 +8,20 @@ from evener.engine.codegen import plan
 from evener.engine.codegen.merges import Texts
 from evener.engine.codegen.passes import Shape, plan_of
 from evener.engine.codegen.print_exchange import MEMBERS, ExchangePrinter
-from evener.engine.codegen.print_gpu import POOLS, PROLOGUE, GridPrinter
+from evener.engine.codegen.print_gpu import POOLS, PROLOGUE, GpuPrinter
 from evener.engine.codegen.print_resume import MORE_ROOM
 from evener.engine.codegen.printer import Kernel
 from evener.engine.job import Job
-from evener.operators.gpu import advance_apart as apart
-from evener.operators.gpu import exchange, frontier, members, nearest_apart
+from evener.operators.gpu import advance_parts as of_parts
+from evener.operators.gpu import exchange, frontier, members, nearest_parts
 from evener.operators.shared import buckets, direction
 from evener.operators.shared.world import FULL
 
-_EXCHANGE = ("deliver", "unite", "next_stamp", "remember_apart", "remember_edges_apart")
-_ADVANCE = ("push_apart", "pull_apart", "targets_apart")
+_EXCHANGE = ("deliver", "unite", "next_stamp", "remember_parts", "remember_edges_parts")
+_ADVANCE = ("push_parts", "pull_parts", "targets_parts")
 
 
-def lower_grid_parts(
+def lower_parts_gpu(
     job: Job, way: str, state: Any, schedule: str, measure: Any, hub: bool = False
 ) -> Kernel:
     """The kernel of a part; DeviceError for what does not run on parts of a GPU.
@@ -29,10 +29,10 @@ def lower_grid_parts(
     With a ``hub`` there are parts on other machines too.
     """
     made = plan_of(job, way, Shape(on_grid=True, over_parts=True, hub=hub))
-    return GridPartsPrinter(job, made, state, schedule, measure).print()
+    return GpuPartsPrinter(job, made, state, schedule, measure).print()
 
 
-class GridPartsPrinter(ExchangePrinter, GridPrinter):
+class GpuPartsPrinter(ExchangePrinter, GpuPrinter):
     """Prints for the grid of a part."""
 
     def __init__(
@@ -42,13 +42,13 @@ class GridPartsPrinter(ExchangePrinter, GridPrinter):
         self.prepare_exchanges(measure)
         self.names.update(
             empty_now=frontier.empty_now, FULL=FULL,
-            nearest_apart=nearest_apart.nearest_apart, nearest_waiting=buckets.nearest_waiting,
+            nearest_parts=nearest_parts.nearest_parts, nearest_waiting=buckets.nearest_waiting,
             take=buckets.take, arcs_of=direction.arcs_of,
-            goes_pull_apart=direction.goes_pull_apart,
+            goes_pull_parts=direction.goes_pull_parts,
         )  # fmt: skip
         self.names.update({name: getattr(exchange, name) for name in _EXCHANGE})
         self.names.update({name: getattr(members, name) for name in MEMBERS})
-        self.names.update({name: getattr(apart, name) for name in _ADVANCE})
+        self.names.update({name: getattr(of_parts, name) for name in _ADVANCE})
 
     def prologue(self) -> tuple[str, ...]:
         """What the names in a kernel stand for."""
@@ -67,7 +67,7 @@ class GridPartsPrinter(ExchangePrinter, GridPrinter):
 
     def targets_call(self) -> str:
         """To the set of the ``dst`` of edges, each at its owner."""
-        return "targets_apart(team, world, out, edge_current, current, marks, stamp)"
+        return "targets_parts(team, world, out, edge_current, current, marks, stamp)"
 
     def given_to_members(self, texts: Texts, names: tuple[str, ...], values: str, olds: str) -> str:
         """Two functions, so that the values of several are under way."""
@@ -90,7 +90,7 @@ class GridPartsPrinter(ExchangePrinter, GridPrinter):
         """The call that pushes, from a stage's frontier or the current one."""
         source = "current" if node is None else self.source(node.stage)
         return (
-            f"done = push_apart(team, world, visit, out, f_{functor}, {where}, s, {source}, "
+            f"done = push_parts(team, world, visit, out, f_{functor}, {where}, s, {source}, "
             f"{self.next}, marks, stamp, {node is None or node.boxes}, pieces)"
         )
 
@@ -98,7 +98,7 @@ class GridPartsPrinter(ExchangePrinter, GridPrinter):
         """To this part's vertices along their in-edges."""
         stage = node.stage
         self.put(
-            f"done = pull_apart(team, into, f_{stage.functor}, alone_{stage.functor}, "
+            f"done = pull_parts(team, into, f_{stage.functor}, alone_{stage.functor}, "
             f"{self.where(stage)}, {stage.where is not None}, t, {self.source(stage)}, present, "
             f"{self.next})"
         )
@@ -159,13 +159,13 @@ class GridPartsPrinter(ExchangePrinter, GridPrinter):
 
     def remember(self, node: plan.Loop) -> None:
         """Keep the frontier, or stop everywhere."""
-        call = "remember_apart(team, world, current, kept, recorded, trace)"
+        call = "remember_parts(team, world, current, kept, recorded, trace)"
         if not self.plan.has_edges:
             self.put(f"recorded = {call}")
             return
         self.put("if on_edges:")
         self.put(
-            "    recorded = remember_edges_apart(team, world, edge_current, kept, recorded, trace)"
+            "    recorded = remember_edges_parts(team, world, edge_current, kept, recorded, trace)"
         )
         self.put("else:")
         self.put(f"    recorded = {call}")
@@ -178,7 +178,7 @@ class GridPartsPrinter(ExchangePrinter, GridPrinter):
         self.put(f"s = {self.state('weight_out')}")
         self.put("members, clock = current.info[SIZE], cycles()")
         self.put(
-            f"team, current, following, {count}, stamp, turn, rounds, done, heard = nearest_apart("
+            f"team, current, following, {count}, stamp, turn, rounds, done, heard = nearest_parts("
             f"team, world, visit, out, f_{stage.functor}, {self.where(stage)}, s, "
             f"{self.order(node)}, current, following, {pool}, {count}, marks, stamp, turn, "
             "ordered.words, ordered.far, ordered.farther, ordered.in_far, pieces, "

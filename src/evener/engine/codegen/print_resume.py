@@ -133,7 +133,7 @@ class ResumePrinter(Printer):
             f"current = Frontier(current.queue, current.bits, {words('infos.made', 'made')})",
         ]
         if self.plan.has_edges:
-            info = words("edge_rooms.made", "edge_made")
+            info = words("edge_fronts.made", "edge_made")
             lines += [
                 "if edge_side: edge_current, edge_following = edge_following, edge_current",
                 f"edge_current = EdgeFrontier(edge_current.src, edge_current.edge, {info})",

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from evener.device import compiled
-from evener.device.callbacks import needs_python
+from evener.device.python_calls import needs_python
 from evener.device.sync import STOP, show
 from evener.engine.codegen import fusion, plan
 from evener.engine.codegen.functors import place_of

@@ -8,20 +8,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from evener.device.tuples import named
-from evener.engine.codegen.arguments import GraphArrays, ThreadArguments, ThreadFrontiers
+from evener.engine.codegen.arguments import CpuArguments, CpuFrontiers, GraphArrays
 from evener.engine.codegen.functors import unsigned
 from evener.engine.codegen.printer import Kernel
 from evener.engine.job import Job, field_dtype
-from evener.engine.memory.growing import (
-    Rooms,
+from evener.engine.memory.growable import (
+    Capacity,
     bucket_bytes,
-    bucket_rooms,
-    edge_rooms,
     joined_once,
+    new_buckets,
+    new_edge_fronts,
     new_info,
-    record_rooms,
+    new_record,
+    new_waiting,
     room,
-    waiting_rooms,
 )
 from evener.engine.results.trace import MOST_ROWS
 from evener.operators.cpu.frontier import BUFFER, EDGES, FORM, NUMBER, SIZE
@@ -63,17 +63,17 @@ def _as_read(job: Job, lists: Lists) -> Lists:
     return unsigned(lists[0]), unsigned(lists[1]), weights
 
 
-def thread_arguments(
+def cpu_arguments(
     job: Job,
     kernel: Kernel,
     region: Region,
     threads: int,
-    rooms: Rooms,
+    rooms: Capacity,
     fields: dict[str, np.ndarray],
     copies: dict[str, np.ndarray],
     marks: np.ndarray,
     again: Callable[[str, Callable[[], Any]], Any] = lambda name, make: make(),
-) -> ThreadArguments:
+) -> CpuArguments:
     """All that a team of threads is given for a run, but for what has to be emptied before it.
 
     ``again(name, make)`` may hand out what an earlier run was given, instead of making it.
@@ -90,7 +90,7 @@ def thread_arguments(
 
     sums = of_scalars(num_chunks(n) if plan.summed else 0)
     ordered_threads = threads if plan.fuses else 0
-    return ThreadArguments(
+    return CpuArguments(
         region.graph,
         named("Fields", fields),
         named("Params", job.params),
@@ -105,21 +105,21 @@ def thread_arguments(
         ),
         named("Copies", copies),
         named("Sums", {name: sums[name] for name in plan.summed}),
-        again("ordered", lambda: bucket_rooms(
+        again("ordered", lambda: new_buckets(
             n, region.arcs + region.ghosts, graph.degrees, ids, ordered_threads, rooms.bucketed
         )),
-        again("record", lambda: record_rooms(
+        again("record", lambda: new_record(
             ids, plan.replays, plan.has_edges, rooms.recorded, fixed=job.preallocation.fixed
         )),
-        edge_rooms(region.arcs, ids, threads, plan.has_edges),
-        waiting_rooms(n, ids, threads, plan.orders),
+        new_edge_fronts(region.arcs, ids, threads, plan.has_edges),
+        new_waiting(n, ids, threads, plan.orders),
         again("trace", lambda: np.zeros((MOST_ROWS + 1, 5 + threads), np.int64)),
     )  # fmt: skip
 
 
 def _fronts(
     n: int, ids: np.dtype, queue: int, replays: bool, again: Callable[..., Any]
-) -> ThreadFrontiers:
+) -> CpuFrontiers:
     lengths = (queue, queue, queue if replays else 0)
     queues = again("queues", lambda: tuple(room(length, ids) for length in lengths))
     words = (n + 63) // 64
@@ -127,7 +127,7 @@ def _fronts(
     def bits(wanted: bool = True) -> np.ndarray:
         return np.zeros(words if wanted else 0, np.uint64)
 
-    return ThreadFrontiers(
+    return CpuFrontiers(
         Frontier(queues[0], bits(), new_info(1)),
         Frontier(queues[1], bits(), new_info(2)),
         Frontier(queues[0], bits(), new_info(0)),
@@ -138,8 +138,8 @@ def _fronts(
 
 
 def begin(
-    arguments: ThreadArguments, region: Region, members: np.ndarray | None, arcs: int
-) -> ThreadArguments:
+    arguments: CpuArguments, region: Region, members: np.ndarray | None, arcs: int
+) -> CpuArguments:
     """Empty what a run expects to be empty, and set its first frontier: None for all vertices."""
     fronts, ordered = arguments.fronts, arguments.ordered
     for array in (
@@ -149,7 +149,7 @@ def begin(
         array.fill(0)
     current, following, everyone, spare = fronts[:4]
     waiting = [front for room in arguments.waiting for front in (room.mine, room.later)]
-    for frontier in (current, following, everyone, spare, *arguments.edge_rooms[:3], *waiting):
+    for frontier in (current, following, everyone, spare, *arguments.edge_fronts[:3], *waiting):
         number = frontier.info[NUMBER]
         frontier.info.fill(0)
         frontier.info[NUMBER] = number
@@ -164,14 +164,14 @@ def begin(
     return arguments
 
 
-def bytes_of(arguments: ThreadArguments, recorded: int) -> int:
+def bytes_of(arguments: CpuArguments, recorded: int) -> int:
     """Bytes of all that a run worked on; of rooms, what it wrote there at most."""
     n = arguments.marks.size
     # The lists of an undirected graph are given twice, and so is one of the queues.
     held = {a.ctypes.data: a.nbytes for a in _arrays((arguments.graph, arguments.fields))}
     fronts = {a.ctypes.data: min(a.size, n) * a.itemsize for a in _arrays(arguments.fronts)}
     others = _arrays((
-        arguments.marks, arguments.totals, arguments.copies, arguments.sums, arguments.edge_rooms,
+        arguments.marks, arguments.totals, arguments.copies, arguments.sums, arguments.edge_fronts,
         arguments.waiting,
     ))  # fmt: skip
     record = arguments.kept

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 from evener.device import cuda as device
 from evener.device import format_bytes, require_memory
-from evener.device.mapped import bytes_to_map
+from evener.device.mapped_memory import bytes_to_map
 from evener.engine.job import Job
 from evener.engine.memory.estimate import require_within
-from evener.engine.memory.gpu import BOTH, Edges
+from evener.engine.memory.gpu_graph import BOTH, Edges
 from evener.errors import MemoryBudgetError
 from evener.graph.csr import Graph
 from evener.graph.gpu import NEIGHBOURS, STARTS, WEIGHTS, graph_cache

@@ -1,10 +1,4 @@
-"""What a kernel on a GPU works on: the graph, kept there, and the memory of one run.
-
-A graph is uploaded once, and stays on the GPU as long as it lives; arrays of its edges for which
-there is no room there are mapped, and stay in the host's memory. The memory of a run is two
-pieces, one cleared and one not: which array is where in them is worked out once for a graph and a
-kernel (`Layout`), as are the words of the launch.
-"""
+"""What the grid of a GPU works on, for a whole graph or for a part of one."""
 
 from __future__ import annotations
 
@@ -12,280 +6,246 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from evener.device import cuda as device
-from evener.device.mapped import map_array
-from evener.engine.codegen.functors import unsigned
-from evener.engine.deferred import LazyArray
-from evener.engine.memory.growing import joined
-from evener.graph.csr import Graph
-from evener.graph.gpu import ROWS, WEIGHTS, graph_cache
+from evener.device.tuples import named
+from evener.device.warp import BLOCK, WARP
+from evener.engine.codegen import plan as plans
+from evener.engine.codegen.arguments import (
+    GpuArguments,
+    GpuBuckets,
+    GpuEdges,
+    GpuFrontiers,
+    GpuWords,
+    GraphArrays,
+    Waiting,
+)
+from evener.engine.codegen.print_resume import SAVED_WORDS
+from evener.engine.codegen.printer import Kernel
+from evener.engine.job import Job, field_dtype
+from evener.engine.memory.gpu_graph import Edges
+from evener.engine.results.trace import MOST_ROWS
+from evener.operators.gpu.frontier import (
+    EDGES,
+    FORM,
+    INFO_WORDS,
+    SIZE,
+    SYNC_WORDS,
+    TURNS,
+    WORK_WORDS,
+)
+from evener.operators.gpu.gather import GATHER_PIECE
+from evener.operators.gpu.nearest import SHARED_WORDS
+from evener.operators.gpu.record import TRACE_WORDS
+from evener.operators.gpu.schedules import merge_path
+from evener.operators.gpu.schedules.common import PIECE, PIECE_WORDS, room_for_pieces
+from evener.operators.shared.frontier import ALL, Adjacency, EdgeFrontier, Frontier
+from evener.operators.shared.record import Record
+from evener.programs.stages import Advance, walk
 
-BOTH = "both"  # the joined lists of in- and out-edges
-BY_DEGREE = "by degree"  # with vertices in the order of their degrees
-LAUNCH = "launch"  # of a kernel on a graph
-MAPPED = "mapped"  # before the name of what stays in the host's memory
+MAX_BLOCKS = 1024  # room for the partial results of so many
+MAX_WARPS = MAX_BLOCKS * BLOCK // WARP
+# Room for vertices that are twice in a queue, as a part of all vertices and besides: with less, all
+# would be culled exactly sooner (`evener.operators.gpu.advance.limit_of`).
+TWICE, TWICE_BESIDES = 4, 1 << 19
 
-ALIGNED = 256  # bytes at which an array may begin
-CLEARED, SCRATCH, RECORD = "cleared", "scratch", "record"
-
-# Vertices are put in the order of their degrees where that pays for a gather over all of them: in
-# graphs that are large, and skewed, by the largest degree as a multiple of the mean.
-RELABEL_ARCS, RELABEL_SKEW = 1 << 20, 32
-_BYTES_TO_RELABEL = 32  # for each arc, at most, while the order is made
-
-
-class HostMemory:
-    """As `Layout`, arrays in the host's memory: to compile, and to simulate."""
-
-    library = np
-
-    def __init__(self, **given: np.ndarray):
-        self.given = given
-
-    def cleared(self, length: int, dtype: Any) -> Any:
-        """An array of zeros."""
-        return np.zeros(length, dtype)
-
-    told = record = cleared
-
-    def scratch(self, length: int, dtype: Any) -> Any:
-        """An array of anything."""
-        return np.empty(length, dtype)
-
-    def named(self, region: str, length: int, dtype: Any) -> Any:
-        """An array that is given, or zeros."""
-        if region not in self.given:
-            self.given[region] = np.zeros(length, dtype)
-        return self.given[region]
-
-
-class Layout:
-    """Places for arrays in memory that is allocated for each run."""
-
-    def __init__(self) -> None:
-        self.library = device.library()
-        self.sizes: dict[str, int] = {CLEARED: 0, SCRATCH: 0}
-
-    def cleared(self, length: int, dtype: Any) -> device.Span:
-        """An array of zeros."""
-        return self._place(length, dtype, CLEARED)
-
-    def told(self, length: int, dtype: Any) -> device.Span:
-        """An array of zeros by which host and kernel tell each other something."""
-        return self._place(length, dtype, CLEARED)
-
-    def scratch(self, length: int, dtype: Any) -> device.Span:
-        """An array of anything."""
-        return self._place(length, dtype, SCRATCH)
-
-    def record(self, length: int, dtype: Any) -> device.Span:
-        """An array of anything that may be moved to more room."""
-        return self._place(length, dtype, RECORD)
-
-    def named(self, region: str, length: int, dtype: Any) -> device.Span:
-        """An array of its own in each run, under this name: fields, since they may be results."""
-        return device.Span(np.dtype(dtype), length, 0, region)
-
-    def _place(self, length: int, dtype: Any, region: str) -> device.Span:
-        dtype = np.dtype(dtype)
-        first = -(-self.sizes.get(region, 0) // ALIGNED) * ALIGNED
-        self.sizes[region] = first + length * dtype.itemsize
-        return device.Span(dtype, length, first, region)
+# Words of frontiers: of those that are made, of all vertices, of those made and taken in replays.
+_MADE, _EVERYONE, _REMADE, _REPLAYED = (0, 3), (3, 4), (4, 7), (7, 10)
+_ALL_WORDS = 10
 
 
-# ---- graphs ------------------------------------------------------------------------------------
+class Lowered(NamedTuple):
+    """A kernel for a grid, and what decides about the arrays that it works on."""
 
-
-class OnDevice(NamedTuple):
-    """A graph on a GPU. ``order`` and ``place``: the vertex at a place, and where a vertex is."""
-
-    rows: tuple[Any, Any, Any]  # row starts, neighbours, weights
-    columns: tuple[Any, Any, Any]  # the same of the transpose
-    degrees: Any
-    both: tuple[Any, Any, Any] | None = None  # in-edges, then out-edges, of each vertex
-    order: Any = None
-    place: Any = None
+    key: Any
+    kernel: Kernel
+    function: Any  # the plain function
+    functors: dict[str, Any]  # each by itself
+    pulls: bool
+    degree: bool
+    sums: bool  # of degrees, for the schedule merge_path
+    blocks_each: int  # on a multiprocessor
+    relabels: bool = False  # works on vertices in the order of their degrees
+    mapped: tuple[Edges, ...] = ()  # arrays of edges that stay in the host's memory
 
     @property
-    def nbytes(self) -> int:
-        """Bytes of all arrays, each counted once."""
-        arrays = [
-            *self.rows,
-            *self.columns,
-            *(self.both or ()),
-            self.degrees,
-            self.order,
-            self.place,
-        ]
-        return sum({id(a): a.nbytes for a in arrays if a is not None}.values())
+    def stored(self) -> tuple[np.dtype | None, ...]:
+        """The dtypes of totals that are stored, by gathers; None for one that stores none."""
+        stores = zip(self.kernel.totals, self.plan.stores_totals, strict=True)
+        return tuple(dtype if stored else None for dtype, stored in stores)
+
+    @property
+    def plan(self) -> plans.KernelPlan:
+        """The plan of the kernel."""
+        return self.kernel.plan
 
 
-def once(library: Any, graph: Graph, what: Any, make: Any) -> Any:
-    """Something made once for a graph on the current GPU; anew in the host's memory."""
-    if library is np:
-        return make()
-    found, key = graph_cache(graph), (what, device.current())
-    if key not in found:
-        found[key] = make()
-    return found[key]
+class Lists(NamedTuple):
+    """A graph, or a part of one, where a grid reaches it; weights last. What is absent is None."""
+
+    rows: tuple[Any, Any, Any]
+    columns: tuple[Any, Any, Any]
+    both: tuple[Any, Any, Any] | None
+    degrees: Any
+    ids: Any
 
 
-def is_kept(graph: Graph, what: Any, ordinal: int) -> bool:
-    """Whether it has been made."""
-    return (what, ordinal) in graph_cache(graph)
+def gpu_arguments(
+    layout: Any, job: Job, lowered: Lowered, lists: Lists, fields: dict[str, Any],
+    copies: dict[str, Any], owned: int, room: int, marks: Any = None, between: Any = (),
+) -> GpuArguments:  # fmt: skip
+    """All that a kernel is given, with ``room`` for recorded vertices.
 
-
-Edges = tuple[Graph, str]  # an array of edges: the graph, and `NEIGHBOURS`, `WEIGHTS` or `BOTH`
-
-
-def place_graph(
-    library: Any, graph: Graph, pulls: bool, degree: bool, both: bool, *, weights: bool = True,
-    mapped: tuple[Edges, ...] = (),
-) -> OnDevice:  # fmt: skip
-    """The graph as it is; its transpose, degrees and joined lists only if they are needed.
-
-    Arrays of edges that are ``mapped`` stay in the host's memory.
+    ``layout`` is a `evener.engine.memory.layout.Layout`, or what works like one. Marks and copies
+    of fields belong to all parts, where there are several.
     """
-    rows = _arrays(library, graph, weights, mapped)
-    columns = _arrays(library, graph.transpose(), weights, mapped) if pulls else rows
-    degrees = _degrees(library, graph) if degree else None
-    return OnDevice(rows, columns, degrees, _both(library, graph, mapped) if both else None)
+    plan, d, graph = lowered.plan, job.declaration, job.graph
+    scratch, cleared = layout.scratch, layout.cleared
+    n, m = max(1, owned), max(len(lists.rows[1]), len(lists.columns[1]))
+    ids = lists.rows[1].dtype
+    # One behind the other: they are filled at once (`first_frontier`).
+    infos, queue = scratch(_ALL_WORDS * INFO_WORDS, np.int64), scratch(queue_length(plan, n), ids)
+    pieces = num_pieces(lowered, m)
+    sums = merge_path.scratch_words(n, MAX_WARPS) if lowered.sums else 0
+    far = n if plan.fuses else 1
+    sync, nothing = layout.told(SYNC_WORDS, np.uint32), cleared(1, np.int32)
+    arguments = GpuArguments(
+        sync,
+        _graph(lists, nothing, d.uses_weights),
+        named("Fields", fields),
+        named("Params", job.params),
+        _fronts(layout, lowered, n, ids, infos, queue),
+        GpuWords(*(_words(infos, *of) for of in (_MADE, _EVERYONE, _REMADE, _REPLAYED))),
+        cleared(TURNS * WORK_WORDS, np.int64),
+        cleared(n, np.uint32) if marks is None else marks,
+        scratch(max(pieces * PIECE_WORDS, sums), np.int64),
+        (),
+        tuple(
+            scratch(n if stored else 1, dtype)
+            for stored, dtype in zip(plan.stores_totals, lowered.kernel.totals, strict=True)
+        ),
+        tuple(scratch(pieces, dtype) for dtype in lowered.kernel.totals),
+        named("Copies", copies),
+        GpuBuckets(
+            cleared(SHARED_WORDS, np.int64), scratch(far, ids), scratch(far, ids),
+            cleared(far, np.uint32),
+        ),
+        _record(layout, plan, room, ids, lists.rows[0].dtype),
+        _edge_fronts(layout, plan, m, ids, lists.rows[0].dtype) if plan.has_edges else (),
+        _waiting(layout, plan, n, ids),
+        cleared(SAVED_WORDS if plan.places else 1, np.int64),
+        (),
+        between,
+    )  # fmt: skip
+    partials = {
+        name: layout.told(MAX_BLOCKS, field_dtype(scalar.dtype, graph))
+        for name, scalar in d.scalars.items()
+    }
+    trace = layout.told((MOST_ROWS + 1) * TRACE_WORDS, np.int64)
+    return arguments._replace(partials=named("Partials", partials), trace=trace)
 
 
-def _arrays(
-    library: Any, graph: Graph, weights: bool = True, mapped: tuple[Edges, ...] = ()
-) -> tuple[Any, Any, Any]:
-    host = dict(zip(ROWS, _on_host(graph), strict=True))
-    if not weights:
-        host[WEIGHTS] = np.empty(0, np.int32)
-    starts, indices, values = (
-        _array(library, graph, what, array, _is_among(graph, what, mapped))
-        for what, array in host.items()
+def _graph(lists: Lists, nothing: Any, uses_weights: bool) -> GraphArrays:
+    def side(given: tuple[Any, Any, Any] | None) -> tuple[Adjacency, Any]:
+        if given is None:
+            return Adjacency(nothing, nothing), nothing
+        starts, indices, weights = given
+        # One dtype of weights, hence one kernel, for all graphs where a program reads none.
+        return Adjacency(starts, indices), weights if uses_weights else nothing
+
+    return GraphArrays(
+        *side(lists.rows), *side(lists.columns), *side(lists.both),
+        nothing if lists.degrees is None else lists.degrees,
+        nothing if lists.ids is None else lists.ids,
+    )  # fmt: skip
+
+
+def _words(infos: Any, first: int, last: int) -> Any:
+    return infos[first * INFO_WORDS : last * INFO_WORDS]
+
+
+def _fronts(
+    layout: Any, lowered: Lowered, n: int, ids: Any, infos: Any, queue: Any
+) -> GpuFrontiers:
+    plan = lowered.plan
+    has_bits = lowered.pulls and any(isinstance(s, Advance) for s in walk(plan.d.loop))
+    words, length = (n + 31) // 32 if has_bits else 1, queue_length(plan, n)
+
+    def frontier(queue: Any, first: int) -> Frontier:
+        bits = layout.cleared(words, np.uint32)
+        return Frontier(queue, bits, _words(infos, first, first + 1))
+
+    return GpuFrontiers(
+        frontier(queue, _MADE[0]),
+        frontier(layout.scratch(length, ids), _MADE[0]),
+        frontier(queue, _EVERYONE[0]),
+        frontier(layout.scratch(length if plan.replays else 1, ids), _REMADE[0]),
     )
-    return starts, indices, values
 
 
-def _array(library: Any, graph: Graph, what: str, array: np.ndarray, is_mapped: bool) -> Any:
-    if array.size == 0:
-        return library.asarray(array)
-    if is_mapped and library is not np:
-        return once(library, graph, (MAPPED, what), lambda: map_array(array))
-    return once(library, graph, what, lambda: library.asarray(array))
+def _record(layout: Any, plan: plans.KernelPlan, room: int, ids: Any, places: Any) -> Record:
+    """Room for what is recorded, which may be moved to more of it."""
+    make = layout.record if plan.replays else layout.scratch
+    room = room if plan.replays else 1
+    edges = room if plan.has_edges and plan.replays else 0
+    return Record(
+        make(room, ids), make(room + 1, np.int64), make(edges, places), make(edges, np.uint8)
+    )  # fmt: skip
 
 
-def _is_among(graph: Graph, what: str, mapped: tuple[Edges, ...]) -> bool:
-    return any(other is graph and name == what for other, name in mapped)
+def _edge_fronts(layout: Any, plan: plans.KernelPlan, m: int, ids: Any, places: Any) -> GpuEdges:
+    """Two frontiers of edges, a third for `backwards`, and words for those outside and in it."""
+    made, remade = (layout.cleared(TURNS * INFO_WORDS, np.int64) for _ in range(2))
+
+    def edges(length: int, words: Any) -> EdgeFrontier:
+        scratch = layout.scratch
+        return EdgeFrontier(scratch(length, ids), scratch(length, places), words)
+
+    third = edges(m if plan.replays else 1, remade)
+    return GpuEdges(edges(m, made), edges(m, made), third, made, remade)
 
 
-def _on_host(graph: Graph) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    weights = np.empty(0, np.int32) if graph._weights is None else graph._weights
-    return unsigned(graph._indptr), unsigned(graph._indices), weights
+def _waiting(layout: Any, plan: plans.KernelPlan, n: int, ids: Any) -> tuple[Waiting, ...]:
+    """What each loop in the order of buckets keeps."""
+
+    def waiting(scratch: Any, cleared: Any) -> Waiting:
+        words, bits = cleared(TURNS * INFO_WORDS, np.int64), cleared(1, np.uint32)
+        mine, later = (Frontier(scratch(n, ids), bits, words) for _ in range(2))
+        return Waiting(mine, later, cleared(n, np.int64), (), words)
+
+    return tuple(waiting(layout.scratch, layout.cleared) for _ in range(plan.orders))
 
 
-def _both(library: Any, graph: Graph, mapped: tuple[Edges, ...] = ()) -> tuple[Any, Any, Any]:
-    is_mapped = _is_among(graph, BOTH, mapped) and library is not np
-
-    def make() -> tuple[Any, ...]:
-        starts, *edges = joined(_on_host(graph.transpose()), _on_host(graph))
-        place = map_array if is_mapped else library.asarray
-        return (library.asarray(starts), *map(place, edges))
-
-    return once(library, graph, (MAPPED, BOTH) if is_mapped else BOTH, make)
+def queue_length(plan: plans.KernelPlan, n: int) -> int:
+    """Entries of a queue of n vertices."""
+    return n + n // TWICE + TWICE_BESIDES if plan.is_inexact else n
 
 
-def move_edges(graph: Graph, wanted: tuple[Edges, ...], mapped: tuple[Edges, ...]) -> None:
-    """Give up on the current GPU whatever of the wanted arrays is in the other place.
+def num_pieces(lowered: Lowered, num_arcs: int) -> int:
+    """How many pieces of long lists there is room for."""
+    num_arcs *= 1 + lowered.plan.has_both
+    return room_for_pieces(num_arcs, GATHER_PIECE if lowered.kernel.totals else PIECE)
 
-    Launches know where arrays are, so they go too; what is gone is made again where it belongs.
+
+def first_frontier(n: int, m: int, members: np.ndarray | None, ids: np.dtype) -> np.ndarray:
+    """The bytes of the words of frontiers, and behind them of the first queue.
+
+    Without ``members`` a run begins with all n vertices, which have m arcs.
     """
-    ordinal, moved = device.current(), False
-    for owner, what in wanted:
-        wrong = what if _is_among(owner, what, mapped) else (MAPPED, what)
-        moved |= graph_cache(owner).pop((wrong, ordinal), None) is not None
-    if moved:
-        turned = graph.__dict__.get("_transpose", graph)  # where there is one by now
-        for found in (graph_cache(graph), graph_cache(turned)):
-            for key in [key for key in found if key[0] == LAUNCH and key[1] == ordinal]:
-                del found[key]
-            found.pop((BY_DEGREE, ordinal), None)
+    pools = np.zeros((_ALL_WORDS, INFO_WORDS), np.int64)
+    pools[_EVERYONE[0], [SIZE, FORM, EDGES]] = n, ALL, m
+    if members is None:
+        pools[0] = pools[_EVERYONE[0]]
+        return pools.view(np.uint8).ravel()
+    pools[0, SIZE] = len(members)
+    queue = members.astype(ids)
+    return np.concatenate([pools.view(np.uint8).ravel(), queue.view(np.uint8)])
 
 
-def _degrees(library: Any, graph: Graph) -> Any:
-    return once(library, graph, "degrees", lambda: library.asarray(graph.degrees))
-
-
-def is_skewed(graph: Graph) -> bool:
-    """Whether the order of degrees pays for a gather over all vertices."""
-    if graph.num_edges < RELABEL_ARCS or graph._indices.dtype.itemsize > 4:
-        return False
-    found = graph_cache(graph)
-    if "largest" not in found:
-        found["largest"] = int(graph.degrees.max())
-    return found["largest"] * graph.num_vertices >= RELABEL_SKEW * graph.num_edges
-
-
-def bytes_to_relabel(graph: Graph) -> int:
-    """What relabelling needs at most, besides the neighbours."""
-    weights = 0 if graph._weights is None else graph._weights.nbytes
-    return _BYTES_TO_RELABEL * graph.num_edges + weights
-
-
-def place_by_degree(library: Any, graph: Graph) -> OnDevice:
-    """The in-edges of a graph, its vertices in the order of their out-degrees, largest first.
-
-    What a gather reads most often is then close together, a warp's lists are about equally long,
-    and the longest come first.
-    """
-    return once(library, graph, BY_DEGREE, lambda: _relabel(library, graph))
-
-
-def _relabel(library: Any, graph: Graph) -> OnDevice:
-    indptr, indices, weights = _arrays(library, graph.transpose())
-    degrees = _degrees(library, graph)
-    n, m = graph.num_vertices, graph.num_edges
-    order = library.argsort(-degrees)
-    place = library.empty(n, np.int64)
-    place[order] = library.arange(n)
-    starts = indptr.astype(np.int64)
-    lengths = library.diff(starts)[order]
-    moved = library.zeros(n + 1, np.int64)
-    moved[1:] = library.cumsum(lengths)
-    rows = library.searchsorted(starts, library.arange(m), side="right") - 1
-    keys = place[rows]
-    del rows
-    keys <<= 32
-    keys |= place[indices]
-    if len(weights):
-        by_key = library.argsort(keys)
-        keys, weights = keys[by_key], weights[by_key]
-    else:
-        keys.sort()
-    side = (moved.astype(indptr.dtype), keys.astype(indices.dtype), weights)
-    return OnDevice(side, side, degrees[order], None, order, place)
-
-
-# ---- a run -------------------------------------------------------------------------------------
-
-
-def fill_fields(
-    library: Any, fields: dict[str, Any], at: OnDevice, fixed: set[str]
-) -> dict[str, Any]:  # fmt: skip
-    """The fields on the GPU, with the values that they begin with.
-
-    ``fixed`` ones are indexed by the ids that the user knows, whatever order vertices are in.
-    """
-    made = {}
-    for name, field in fields.items():
-        array = field.made_by(library) if isinstance(field, LazyArray) else library.array(field)
-        uniform = isinstance(field, LazyArray) and field.is_uniform
-        if at.order is not None and name not in fixed and not uniform:
-            array = array[at.order]
-        made[name] = array
-    return made
-
-
-def in_users_order(fields: dict[str, Any], at: OnDevice, fixed: set[str]) -> dict[str, Any]:
-    """The fields as the user knows the vertices."""
-    if at.place is None:
-        return fields
-    return {name: f if name in fixed else f[at.place] for name, f in fields.items()}
+def put_first(arguments: GpuArguments, given: np.ndarray) -> None:
+    """Put the first frontier into arguments in the host's memory."""
+    words, queue = arguments.infos, arguments.fronts.current.queue
+    split = _ALL_WORDS * INFO_WORDS * 8
+    pools = given[:split].view(np.int64)
+    for array, (first, last) in zip(words, (_MADE, _EVERYONE, _REMADE, _REPLAYED), strict=True):
+        array[:] = pools[first * INFO_WORDS : last * INFO_WORDS]
+    members = given[split:].view(queue.dtype)
+    queue[: len(members)] = members

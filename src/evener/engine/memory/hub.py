@@ -10,7 +10,7 @@ import numpy as np
 from evener.engine.codegen.printer import Kernel
 from evener.engine.job import Job, field_dtype
 from evener.engine.partition.divide import Parts
-from evener.operators.shared.hub import APART, FLAG_WORDS
+from evener.operators.shared.hub import FLAG_WORDS, PART_WORDS
 
 
 class HubMemory(NamedTuple):
@@ -60,7 +60,7 @@ def new_hub(
     boxes = boxes or allocate
     k, n, ghosts = len(parts.parts), job.graph.num_vertices, len(parts.home)
     ids = np.dtype(f"u{job.graph._indices.dtype.itemsize}")
-    words = 2 * k * APART
+    words = 2 * k * PART_WORDS
     dtypes = {name: array.dtype for name, array in job.fields.items()}
     return HubMemory(
         np.array(machine_of, np.int64),

@@ -12,24 +12,24 @@ from evener.device.tuples import named
 from evener.engine.codegen.arguments import (
     Between,
     Common,
-    GridArguments,
+    GpuArguments,
     HubArrays,
     Links,
     Place,
 )
 from evener.engine.codegen.functors import unsigned
-from evener.engine.deferred import LazyArray
+from evener.engine.deferred import DeferredArray
 from evener.engine.job import Job, field_dtype
-from evener.engine.memory.gpu import HostMemory
-from evener.engine.memory.grid import Lists, Lowered, first_frontier, grid_arguments, put_first
-from evener.engine.memory.growing import joined
+from evener.engine.memory.gpu import Lists, Lowered, first_frontier, gpu_arguments, put_first
+from evener.engine.memory.growable import joined
 from evener.engine.memory.hub import HubMemory, no_hub
+from evener.engine.memory.layout import HostMemory
 from evener.engine.partition.divide import Parts
 from evener.engine.results.trace import MOST_ROWS
 from evener.operators.gpu.frontier import SYNC_WORDS
 from evener.operators.gpu.world import BOXED, ROW
 from evener.operators.shared import handshake
-from evener.operators.shared.hub import APART
+from evener.operators.shared.hub import PART_WORDS
 from evener.operators.shared.policies import Policy
 
 
@@ -108,11 +108,11 @@ def place_both(library: Any, parts: Parts, p: int) -> tuple[Any, Any, Any]:
 
 
 def common_arrays(
-    room_for: Any, job: Job, lowered: Lowered, parts: Parts, at: PartsOnDevice, hub: HubMemory
+    layout: Any, job: Job, lowered: Lowered, parts: Parts, at: PartsOnDevice, hub: HubMemory
 ) -> Common:
     """The arrays that all parts of a card see."""
     plan, d = lowered.plan, job.declaration
-    cleared, scratch, own = room_for.cleared, room_for.scratch, room_for.named
+    cleared, scratch, own = layout.cleared, layout.scratch, layout.named
     n, k = job.graph.num_vertices, len(parts.parts)
     slots, ghosts = int(parts.bases[-1]), len(parts.home)
     ids = next(iter(at.parts.values())).rows[1].dtype
@@ -121,18 +121,18 @@ def common_arrays(
     lengths = {name: copies * n if d.fields[name].replicated else slots for name in d.fields}
     bits = int(words_of_bits(parts)[-1]) if lowered.pulls else 1
     links = Links(
-        cleared(SYNC_WORDS, np.uint32), cleared(2 * k * APART, np.int64), at.bases,
+        cleared(SYNC_WORDS, np.uint32), cleared(2 * k * PART_WORDS, np.int64), at.bases,
         at.owned, at.ghosts, at.home, cleared(slots, np.uint32), scratch(max(1, ghosts), ids),
         cleared(k * BOXED, np.int64), scratch(bits, np.uint32), at.words_from,
         cleared(k * k, np.int64), cleared(max(32, k), np.int64), cleared(3 * k * k, np.int64),
     )  # fmt: skip
     agreed = {
-        name: cleared(2 * k * APART, field_dtype(scalar.dtype, job.graph))
+        name: cleared(2 * k * PART_WORDS, field_dtype(scalar.dtype, job.graph))
         for name, scalar in d.scalars.items()
     }
-    there = spans_of_hub(room_for, hub)
+    there = spans_of_hub(layout, hub)
     to_hub = HubArrays(
-        there["machine_of"], at.ghosts, cleared(2, np.int64), cleared(2 * k * APART, np.int64),
+        there["machine_of"], at.ghosts, cleared(2, np.int64), cleared(2 * k * PART_WORDS, np.int64),
         *(there[name] for name in _WORDS_OF_HUB),
     )  # fmt: skip
 
@@ -166,18 +166,18 @@ def arrays_of_hub(hub: HubMemory) -> dict[str, np.ndarray]:
     return found
 
 
-def spans_of_hub(room_for: Any, hub: HubMemory) -> dict[str, Any]:
+def spans_of_hub(layout: Any, hub: HubMemory) -> dict[str, Any]:
     """The same as kernels are given them."""
     return {
-        name: room_for.named(f"hub {name}", array.size, array.dtype)
+        name: layout.named(f"hub {name}", array.size, array.dtype)
         for name, array in arrays_of_hub(hub).items()
     }
 
 
 def part_arguments(
-    room_for: Any, job: Job, lowered: Lowered, parts: Parts, at: PartsOnDevice, common: Common,
+    layout: Any, job: Job, lowered: Lowered, parts: Parts, at: PartsOnDevice, common: Common,
     p: int, place: Place, room: int,
-) -> GridArguments:  # fmt: skip
+) -> GpuArguments:  # fmt: skip
     """All that the kernel of one part is given."""
     d, here, n = job.declaration, at.parts[p], job.graph.num_vertices
     first, last = int(parts.bases[p]), int(parts.bases[p + 1])
@@ -191,10 +191,10 @@ def part_arguments(
             return array[first:last]
         return array if lowered.plan.shares else array[p * n : (p + 1) * n]
 
-    rows = room_for.cleared((MOST_ROWS + 1) * ROW, np.int64)
-    both = place_both(room_for.library, parts, p) if lowered.plan.has_both else None
-    return grid_arguments(
-        room_for, job, lowered, Lists(here.rows, here.columns, both, here.degrees, here.ids),
+    rows = layout.cleared((MOST_ROWS + 1) * ROW, np.int64)
+    both = place_both(layout.library, parts, p) if lowered.plan.has_both else None
+    return gpu_arguments(
+        layout, job, lowered, Lists(here.rows, here.columns, both, here.degrees, here.ids),
         mine(common.fields), mine(common.copies), parts.parts[p].owned, room,
         common.links.marks[first:last],
         Between(place, common, common.links.bits[low:high], rows),
@@ -218,7 +218,7 @@ def places_of(
 
 
 def frontier_of(job: Job, parts: Parts, p: int) -> np.ndarray:
-    """The bytes of a part's first frontier; see `evener.engine.memory.grid.first_frontier`."""
+    """The bytes of a part's first frontier; see `evener.engine.memory.gpu.first_frontier`."""
     part = parts.parts[p]
     members = None if job.frontier is None else parts.members(job.frontier, p)
     ids = np.dtype(f"u{part.out[1].dtype.itemsize}")
@@ -228,7 +228,7 @@ def frontier_of(job: Job, parts: Parts, p: int) -> np.ndarray:
 def simulated_arguments(
     job: Job, lowered: Lowered, parts: Parts, width: int, policy: Policy, local: list[int],
     hub: HubMemory | None = None, room: int | None = None,
-) -> list[GridArguments]:  # fmt: skip
+) -> list[GpuArguments]:  # fmt: skip
     """The arguments of some parts in the host's memory, for grids of one block so wide.
 
     They have ``room`` for so many recorded vertices, or for plenty.
@@ -266,7 +266,7 @@ def spread_fields(library: Any, job: Job, at: PartsOnDevice, copies: int) -> dic
         slots = len(at.ids)
         if job.declaration.fields[name].replicated:
             made[name] = library.tile(_made(library, field), copies)
-        elif isinstance(field, LazyArray) and field.is_uniform:
+        elif isinstance(field, DeferredArray) and field.is_uniform:
             made[name] = library.full(slots, field._fill, field.dtype)
         else:
             made[name] = _made(library, field)[at.ids]
@@ -283,4 +283,4 @@ def gather_fields(library: Any, job: Job, at: PartsOnDevice, fields: dict[str, A
 
 
 def _made(library: Any, field: Any) -> Any:
-    return field.made_by(library) if isinstance(field, LazyArray) else library.array(field)
+    return field.made_by(library) if isinstance(field, DeferredArray) else library.array(field)

@@ -22,7 +22,7 @@ from evener.device import num_cores
 from evener.device.kept_files import load_bytes, save_bytes
 from evener.engine.codegen.analysis import pulls
 from evener.engine.devices import Kind, named_devices
-from evener.engine.measured import code_of, kind_of_graph, this_machine
+from evener.engine.measurement_keys import code_of, kind_of_graph, this_machine
 from evener.engine.memory.edges import edges_mapped
 from evener.engine.partition.partitioners import partition
 from evener.engine.partition.stats import measure_partition
@@ -333,12 +333,12 @@ def _as_given(part_of: np.ndarray, graph: Graph, shares: Sequence[float]) -> np.
 
 
 def _host_rate() -> float:
-    from evener.device.links import host_rate
+    from evener.device.link_speed import host_rate
 
     return host_rate()
 
 
 def _gpu_rate(name: str) -> float:
-    from evener.device.links import gpu_rate
+    from evener.device.link_speed import gpu_rate
 
     return gpu_rate(int(name.partition(":")[2] or 0))

@@ -36,12 +36,12 @@ from evener.engine.codegen.functors import (
 )
 from evener.engine.codegen.passes import stage_plan
 from evener.engine.codegen.plan import KernelPlan
-from evener.engine.codegen.print_cpu import EDGE_PROLOGUE, GRAPH, ThreadsPrinter
+from evener.engine.codegen.print_cpu import EDGE_PROLOGUE, GRAPH, CpuPrinter
 from evener.engine.codegen.printer import Kernel
 from evener.engine.codegen.rewrite import globalized
 from evener.engine.codegen.worker import worker_of
 from evener.engine.job import Job, field_dtype
-from evener.engine.memory.growing import edge_rooms, new_info
+from evener.engine.memory.growable import new_edge_fronts, new_info
 from evener.engine.reference.exchange import Holding, Local
 from evener.engine.reference.stages import Frontier, Outcome, Part
 from evener.operators.cpu.frontier import BUFFER, FORM, SIZE
@@ -74,7 +74,7 @@ class CompiledPart(Part):
             return Outcome([] if stage.makes else None)
         on_edges = stage.on_edges
         to_edges = on_edges or (isinstance(stage, Advance) and stage.emit == "edges")
-        rooms = edge_rooms(len(self.graph.out.indices), self.ids, self.threads, to_edges)
+        rooms = new_edge_fronts(len(self.graph.out.indices), self.ids, self.threads, to_edges)
         current, following = self.frontier(), self.frontier()
         if on_edges:
             columns = ([src for src, _, _ in frontier], [edge for _, _, edge in frontier])
@@ -212,7 +212,7 @@ def _members(frontier: operators.Frontier) -> Frontier:
     return [Local(v) for v in found.tolist()]
 
 
-class _StagePrinter(ThreadsPrinter):
+class _StagePrinter(CpuPrinter):
     """Prints a kernel of one stage, over a frontier that it is given."""
 
     signature = ("thread", "threads", "sync", *StageArguments._fields)

@@ -15,8 +15,7 @@ from evener.device.sync import new_sync
 from evener.device.team import most_threads, run_led
 from evener.device.tuples import Identity, named
 from evener.engine.codegen.analysis import pulls
-from evener.engine.codegen.arguments import ThreadArguments
-from evener.engine.codegen.crew import lower_led
+from evener.engine.codegen.arguments import CpuArguments
 from evener.engine.codegen.functors import (
     check_functors,
     compile_kernel,
@@ -28,11 +27,12 @@ from evener.engine.codegen.functors import (
     told_as_mistakes,
     weights_of,
 )
+from evener.engine.codegen.print_cpu_led import lower_cpu
 from evener.engine.codegen.printer import Kernel
 from evener.engine.codegen.worker import worker_of
 from evener.engine.job import Job
 from evener.engine.memory import cpu as memory
-from evener.engine.memory.growing import Rooms, grown, most_recorded, rooms_of
+from evener.engine.memory.growable import Capacity, capacity_of, grown, most_recorded
 from evener.engine.request import Request
 from evener.engine.results.trace import rows_of
 from evener.errors import DeviceError
@@ -52,7 +52,7 @@ def run(job: Job, request: Request) -> list[str]:
 
 def lower(job: Job, request: Request) -> list[Kernel]:
     """The kernel of a job, not compiled."""
-    return [lower_led(job, request.direction, state_of(job.declaration))]
+    return [lower_cpu(job, request.direction, state_of(job.declaration))]
 
 
 def execute(job: Job, threads: int, direction: str = "auto") -> None:
@@ -69,7 +69,7 @@ def execute(job: Job, threads: int, direction: str = "auto") -> None:
     plan, n = _plan(job, direction), job.graph.num_vertices
     left = job.left[0] if job.left else None
     growth = 1
-    arguments = _arguments(job, plan, threads, rooms_of(job, n, left))
+    arguments = _arguments(job, plan, threads, capacity_of(job, n, left))
     # Compiled on this thread, for arguments of these types; nothing runs yet.
     examples = (0, threads, new_sync(), *arguments)
     job.stats["from_cache"] = plan.worker.find_for(*examples)
@@ -84,16 +84,16 @@ def execute(job: Job, threads: int, direction: str = "auto") -> None:
     while _run(job, plan, hands, arguments):  # there was too little room
         growth = grown(job, n, left, growth)
         job.begin_again()
-        arguments = _arguments(job, plan, threads, rooms_of(job, n, left, growth))
+        arguments = _arguments(job, plan, threads, capacity_of(job, n, left, growth))
     _collect(job, arguments, time.perf_counter() - started)
     recorded = most_recorded(arguments.kept)
     job.preallocation.remember(job, n, recorded)
     recorded = arguments.kept.queue.size if job.preallocation.fixed else recorded
     job.stats["memory"] = [memory.bytes_of(arguments, recorded)]
-    _kept[job.graph] = (plan.worker, threads, rooms_of(job, n, left, growth)), arguments
+    _kept[job.graph] = (plan.worker, threads, capacity_of(job, n, left, growth)), arguments
 
 
-def _run(job: Job, plan: _Plan, hands: int, arguments: ThreadArguments) -> bool:
+def _run(job: Job, plan: _Plan, hands: int, arguments: CpuArguments) -> bool:
     """Run the kernel; returns whether it could not go on."""
     with told_as_mistakes(job.declaration):
         return run_led(plan.worker, hands, new_sync(), *arguments)
@@ -123,7 +123,7 @@ def _plan(job: Job, direction: str) -> _Plan:
 def _make_plan(job: Job, direction: str) -> _Plan:
     d = job.declaration
     state = state_of(d)
-    kernel = lower_led(job, direction, state)
+    kernel = lower_cpu(job, direction, state)
     if kernel.plan.gathers:
         name_totals(job, kernel, *examples_of(job))
     key = (*kernel_key(job), kernel.totals)
@@ -135,10 +135,10 @@ def _make_plan(job: Job, direction: str) -> _Plan:
 
 # What the last run on a graph worked with, for the next run of the same program: memory that was
 # given back is dear to touch again (a tenth of a search on R-MAT scale 18, on a virtual machine).
-_kept: weakref.WeakKeyDictionary[Graph, tuple[Any, ThreadArguments]] = weakref.WeakKeyDictionary()
+_kept: weakref.WeakKeyDictionary[Graph, tuple[Any, CpuArguments]] = weakref.WeakKeyDictionary()
 
 
-def _arguments(job: Job, plan: _Plan, threads: int, rooms: Rooms) -> ThreadArguments:
+def _arguments(job: Job, plan: _Plan, threads: int, rooms: Capacity) -> CpuArguments:
     """What the kernel is given: new, or what the last run was given."""
     graph = job.graph
     region = memory.Region(graph.num_vertices, graph.num_edges, _lists(job, plan))
@@ -168,18 +168,16 @@ def _lists(job: Job, plan: _Plan) -> Any:
 
 
 def _new_arguments(
-    job: Job, plan: _Plan, region: memory.Region, threads: int, rooms: Rooms
-) -> ThreadArguments:
+    job: Job, plan: _Plan, region: memory.Region, threads: int, rooms: Capacity
+) -> CpuArguments:
     n, width = region.owned, region.graph.out.indices.itemsize
     require_memory(n * (2 * width + 1), f"Running {job.declaration.name}")
     copies = {name: np.empty_like(job.fields[name]) for name in plan.kernel.plan.copied}
     marks = np.zeros(n, np.uint8)
-    return memory.thread_arguments(
-        job, plan.kernel, region, threads, rooms, job.fields, copies, marks
-    )
+    return memory.cpu_arguments(job, plan.kernel, region, threads, rooms, job.fields, copies, marks)
 
 
-def _collect(job: Job, arguments: ThreadArguments, seconds: float) -> None:
+def _collect(job: Job, arguments: CpuArguments, seconds: float) -> None:
     """Scalars, stats and the trace."""
     trace = arguments.trace
     for name, partial in arguments.partials._asdict().items():

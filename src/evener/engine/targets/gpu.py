@@ -16,28 +16,29 @@ import numpy as np
 
 from evener.device import cuda as device
 from evener.device import format_bytes
-from evener.device.fetch import fetched
-from evener.engine.codegen.arguments import GridArguments
+from evener.device.download import downloaded
+from evener.engine.codegen.arguments import GpuArguments
 from evener.engine.codegen.functors import state_of
-from evener.engine.codegen.print_gpu import lower_grid
+from evener.engine.codegen.print_gpu import lower_gpu
 from evener.engine.codegen.print_resume import MORE_ROOM
 from evener.engine.codegen.printer import Kernel
 from evener.engine.job import Job
 from evener.engine.memory import edges as placement
-from evener.engine.memory import gpu as memory
-from evener.engine.memory.grid import (
+from evener.engine.memory import gpu_graph as memory
+from evener.engine.memory.gpu import (
     Lists,
     Lowered,
     first_frontier,
-    grid_arguments,
+    gpu_arguments,
     num_pieces,
     queue_length,
 )
-from evener.engine.records import entry_bytes
+from evener.engine.memory.layout import CLEARED, RECORD, HostMemory, Layout
+from evener.engine.preallocation import entry_bytes
 from evener.engine.request import Request
 from evener.engine.results.trace import MOST_ROWS, rows_of
-from evener.engine.targets import grid, sets
-from evener.engine.targets.grid import lowered_once, ready
+from evener.engine.targets import gpu_kernel, sets
+from evener.engine.targets.gpu_kernel import lowered_once, ready
 from evener.errors import MemoryBudgetError
 from evener.graph.csr import Graph
 from evener.operators.gpu.record import NEEDED, PASSED, RECORDED, STATUS, TRACE_WORDS
@@ -46,14 +47,14 @@ from evener.operators.shared.trace import FUSED, ROWS, VISITED
 from evener.programs.stages import Advance, Edges, Gather, Repeat, walk
 
 REPEATS_START = True
-FEW_ROWS = 64  # of the trace, fetched with the rest of what the host must know
+FEW_ROWS = 64  # of the trace, downloaded with the rest of what the host must know
 
 
 class _Launch(NamedTuple):
     """A kernel with all its arguments but for where the memory of a run is."""
 
     kernel: device.GridKernel
-    arguments: GridArguments
+    arguments: GpuArguments
     packed: device.Packed
     sizes: dict[str, int]  # of the pieces of memory
     at: memory.OnDevice
@@ -125,10 +126,10 @@ def _chosen(schedule: str) -> str:
 
 def lower(job: Job, request: Request) -> list[Kernel]:
     """The kernel of a job, not compiled."""
-    grid.require_schedule(request.schedule)
+    gpu_kernel.require_schedule(request.schedule)
     relabels = _only_gathers(job) and memory.is_skewed(job.graph)
     state = state_of(job.declaration)
-    return [lower_grid(job, request.direction, state, request.schedule, relabels)]
+    return [lower_gpu(job, request.direction, state, request.schedule, relabels)]
 
 
 def ptx(job: Job, request: Request, capability: tuple[int, int]) -> str:
@@ -140,8 +141,8 @@ def ptx_of(job: Job, direction: str, schedule: str, capability: tuple[int, int])
     """The PTX of a job's kernel; no GPU is needed."""
     job.begin()
     lowered = _lowered(job, direction, schedule)
-    arguments, _ = _arguments(memory.HostMemory(), job, lowered, _first_room(job, lowered))
-    return grid.ptx_of(lowered, arguments, capability)
+    arguments, _ = _arguments(HostMemory(), job, lowered, _first_room(job, lowered))
+    return gpu_kernel.ptx_of(lowered, arguments, capability)
 
 
 # ---- the kernel --------------------------------------------------------------------------------
@@ -160,7 +161,7 @@ def _lowered(
         relabels = not room or memory.bytes_to_relabel(graph) < min(room) // 2
     along = {stage.along for stage in walk(job.declaration.loop) if isinstance(stage, Gather)}
     both = graph.directed and "both" in along
-    lower = partial(lower_grid, job, direction, state_of(job.declaration), schedule, relabels)
+    lower = partial(lower_gpu, job, direction, state_of(job.declaration), schedule, relabels)
     return lowered_once(job, direction, schedule, (both,), lower, relabels)
 
 
@@ -231,26 +232,26 @@ def _require_free(job: Job, needed: int) -> None:
 
 
 def _arguments(
-    room_for: Any, job: Job, lowered: Lowered, room: int
-) -> tuple[GridArguments, memory.OnDevice]:
+    layout: Any, job: Job, lowered: Lowered, room: int
+) -> tuple[GpuArguments, memory.OnDevice]:
     """All that the kernel is given, and where the graph is."""
     plan, graph, d = lowered.plan, job.graph, job.declaration
     if lowered.relabels:
-        at = memory.place_by_degree(room_for.library, graph)
+        at = memory.place_by_degree(layout.library, graph)
     else:
         at = memory.place_graph(
-            room_for.library, graph, lowered.pulls, lowered.degree, plan.has_both,
+            layout.library, graph, lowered.pulls, lowered.degree, plan.has_both,
             weights=d.uses_weights, mapped=lowered.mapped,
         )  # fmt: skip
     degrees, ids = at.degrees if lowered.degree else None, at.order if lowered.relabels else None
     fields = {
-        name: room_for.named(f"field {name}", len(field), field.dtype)
+        name: layout.named(f"field {name}", len(field), field.dtype)
         for name, field in job.fields.items()
     }
     n = graph.num_vertices
-    copies = {name: room_for.scratch(n, job.fields[name].dtype) for name in plan.copied}
+    copies = {name: layout.scratch(n, job.fields[name].dtype) for name in plan.copied}
     lists = Lists(at.rows, at.columns, at.both, degrees, ids)
-    return grid_arguments(room_for, job, lowered, lists, fields, copies, n, room), at
+    return gpu_arguments(layout, job, lowered, lists, fields, copies, n, room), at
 
 
 def _first_room(job: Job, lowered: Lowered, limit: int | None = None) -> int:
@@ -261,7 +262,7 @@ def _first_room(job: Job, lowered: Lowered, limit: int | None = None) -> int:
 
 
 def frontier_of(job: Job, at: memory.OnDevice) -> np.ndarray:
-    """The bytes of the first frontier; see `evener.engine.memory.grid.first_frontier`."""
+    """The bytes of the first frontier; see `evener.engine.memory.gpu.first_frontier`."""
     members = job.frontier
     if members is not None and at.place is not None:
         found = at.place[members]
@@ -277,7 +278,7 @@ def _launch(job: Job, lowered: Lowered, room: int, ordinal: int) -> _Launch:
     launches = memory.graph_cache(job.graph)
     key = (memory.LAUNCH, ordinal, room, lowered.key)
     if key not in launches:
-        layout = memory.Layout()
+        layout = Layout()
         arguments, at = _arguments(layout, job, lowered, room)
         kernel = ready(job, lowered, arguments, ordinal)
         nbytes = sum(layout.sizes.values()) + at.nbytes
@@ -298,8 +299,8 @@ def _run(
     fixed = {name for name, field in job.declaration.fields.items() if field.replicated}
     regions = {region: device.allocate(size) for region, size in launch.sizes.items()}
     given = launch.arguments
-    cleared = regions[memory.CLEARED].ptr
-    device.clear(cleared, launch.sizes[memory.CLEARED])
+    clear(regions, launch.sizes)
+    cleared = regions[CLEARED].ptr
     device.upload(_address(given.infos.made, regions), frontier_of(job, launch.at))
     if lowered.plan.replays:
         bounds = given.kept.bounds  # of which the first is 0
@@ -312,7 +313,7 @@ def _run(
         begins = {region: place.ptr for region, place in regions.items()}
         begins |= {f"field {name}": field.data.ptr for name, field in fields.items()}
         words = launch.packed.placed(begins, job.params.values())
-        seconds += launch.kernel.run(words, cleared + given.sync.address)
+        seconds += launch.kernel.run(words, _address(given.sync, regions))
         told = device.download(cleared + launch.told, few - launch.told)
         head = told[trace - launch.told :].view(np.int64)
         if head[STATUS] != MORE_ROOM:
@@ -327,9 +328,16 @@ def _run(
         first = part.address - launch.told
         job.scalars[name] = told[first : first + part.dtype.itemsize].view(part.dtype)[0]
     found = memory.in_users_order(fields, launch.at, fixed)
-    job.fields = found if device_arrays else {name: fetched(f) for name, f in found.items()}
+    job.fields = found if device_arrays else {name: downloaded(f) for name, f in found.items()}
     _tell(job, head, table[: (kept + 1) * TRACE_WORDS], seconds, schedule, launched_at)
     return launch.nbytes
+
+
+def clear(regions: dict[str, Any], sizes: dict[str, int]) -> None:
+    """Fill the pieces of memory with zeros that kernels expect to be empty."""
+    for region, size in sizes.items():
+        if region.startswith(CLEARED):
+            device.clear(regions[region].ptr, size)
 
 
 def _address(span: device.Span, regions: dict[str, Any]) -> int:
@@ -344,16 +352,16 @@ def _grow(
     n, needed = job.graph.num_vertices, int(head[NEEDED])
     room = job.preallocation.more(job, n, launch.room, needed, most)
     larger = _launch(job, lowered, room, ordinal)
-    _require_free(job, larger.sizes[memory.RECORD])
-    place = device.allocate(larger.sizes[memory.RECORD])
-    was, supersteps = regions[memory.RECORD].ptr, int(head[RECORDED])
+    _require_free(job, larger.sizes[RECORD])
+    place = device.allocate(larger.sizes[RECORD])
+    was, supersteps = regions[RECORD].ptr, int(head[RECORDED])
     record, into = launch.arguments.kept, larger.arguments.kept
     end = device.download(was + record.bounds.address + 8 * supersteps, 8).view(np.int64)[0]
     used = (end, supersteps + 1, end, supersteps)
     for old, new, many in zip(record, into, used, strict=True):
         length = min(many, old.size) * old.dtype.itemsize  # 0 where no edges are recorded
         device.copy(place.ptr + new.address, was + old.address, length)
-    regions[memory.RECORD] = place
+    regions[RECORD] = place
     return larger
 
 

@@ -18,22 +18,22 @@ import numpy as np
 from evener.device import cuda as device
 from evener.device import interrupts
 from evener.device.cuda import POLL_SECONDS, SPIN_SECONDS, TELL_SECONDS
-from evener.device.fetch import fetched
+from evener.device.download import downloaded
 from evener.engine.codegen.analysis import pulls
 from evener.engine.codegen.functors import state_of
-from evener.engine.codegen.print_parts_cpu import lower_parts
+from evener.engine.codegen.print_parts_cpu import lower_parts_cpu
 from evener.engine.codegen.print_resume import MORE_ROOM
 from evener.engine.codegen.printer import Kernel
 from evener.engine.deferred import new_array
 from evener.engine.devices import require_together, threads_of
 from evener.engine.job import Job
 from evener.engine.memory.estimate import estimate_memory
-from evener.engine.memory.grid import Lowered
+from evener.engine.memory.gpu import Lowered
 from evener.engine.memory.hub import HubMemory, new_hub
 from evener.engine.partition.divide import Parts, put_back
 from evener.engine.partition.partitioners import partition as assign
 from evener.engine.partition.stats import measure_partition
-from evener.engine.records import RecordIsFull, out_of_room
+from evener.engine.preallocation import RecordIsFull, out_of_room
 from evener.engine.request import Request
 from evener.engine.results.trace import PartRows, rows_of_parts
 from evener.engine.targets import sets
@@ -91,7 +91,7 @@ def lower(job: Job, request: Request) -> list[Kernel]:
         return [gpu]
     state, measure = state_of(job.declaration), request.policy.measure
     single = max(threads) == 1
-    return [gpu, lower_parts(job, request.direction, state, measure, True, single, gpu.plan)]
+    return [gpu, lower_parts_cpu(job, request.direction, state, measure, True, single, gpu.plan)]
 
 
 def run_hybrid(
@@ -253,7 +253,7 @@ def _run(
         except RecordIsFull:
             needed = max(card.needed for card in cards)
             if needed == 0:  # it was the CPU
-                growth = sets.grown_apart(job, parts, growth)
+                growth = sets.grown_parts(job, parts, growth)
             elif room > ROOM * job.graph.num_vertices:
                 raise out_of_room(job) from None
             else:
@@ -415,7 +415,7 @@ def _take_fields(
         if job.declaration.fields[name].replicated:
             if alone:  # all copies are the same
                 first = card.local[0] * n
-                job.fields[name][:] = fetched(field[first : first + n])
+                job.fields[name][:] = downloaded(field[first : first + n])
             continue
         for p in card.local:
             part, base = parts.parts[p], int(parts.bases[p])

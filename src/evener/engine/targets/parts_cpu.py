@@ -28,18 +28,18 @@ from evener.engine.codegen.functors import (
     unsigned,
 )
 from evener.engine.codegen.plan import KernelPlan
-from evener.engine.codegen.print_parts_cpu import lower_parts
+from evener.engine.codegen.print_parts_cpu import lower_parts_cpu
 from evener.engine.codegen.printer import Kernel
 from evener.engine.codegen.rewrite import far_is_global
 from evener.engine.codegen.worker import worker_of
-from evener.engine.deferred import LazyArray, new_array
+from evener.engine.deferred import DeferredArray, new_array
 from evener.engine.devices import cores_of, require_together
 from evener.engine.job import Job, field_dtype
 from evener.engine.memory import cpu as memory
-from evener.engine.memory.growing import bucket_bytes, most_recorded, rooms_of
+from evener.engine.memory.growable import bucket_bytes, capacity_of, most_recorded
 from evener.engine.memory.hub import HubMemory, no_hub
 from evener.engine.partition.divide import Parts, divide, fill, picked, put_back
-from evener.engine.records import RecordIsFull
+from evener.engine.preallocation import RecordIsFull
 from evener.engine.request import Request
 from evener.engine.results.trace import MOST_ROWS, PartRows, rows_of_parts
 from evener.engine.targets import sets
@@ -47,7 +47,7 @@ from evener.errors import DeviceError
 from evener.operators.cpu.frontier import BUFFER, INFO_WORDS
 from evener.operators.shared import handshake
 from evener.operators.shared.frontier import Frontier
-from evener.operators.shared.hub import APART
+from evener.operators.shared.hub import PART_WORDS
 from evener.operators.shared.policies import Policy
 from evener.operators.shared.trace import FUSED, ROWS, VISITED
 from evener.operators.shared.world import FULL
@@ -71,7 +71,7 @@ def lower(job: Job, request: Request) -> list[Kernel]:
     """The kernel of a job, not compiled."""
     single = max(cores_of(request.devices)) == 1
     state, measure = state_of(job.declaration), request.policy.measure
-    return [lower_parts(job, request.direction, state, measure, single=single)]
+    return [lower_parts_cpu(job, request.direction, state, measure, single=single)]
 
 
 def run_parts(
@@ -123,7 +123,7 @@ def _execute(job: Job, threads: list[int], parts: Parts, policy: Policy, directi
             run.go()
             break
         except RecordIsFull:
-            growth = sets.grown_apart(job, parts, growth)
+            growth = sets.grown_parts(job, parts, growth)
             job.begin_again()
     job.stats["loop_seconds"] = time.perf_counter() - started
     rows = list(run.rows(job.stats["loop_seconds"]).values())
@@ -160,7 +160,7 @@ class Teams:
         dtypes = tuple(str(array.dtype) for array in job.fields.values())
         lefts = job.left or [None] * len(threads)
         self.rooms = [
-            rooms_of(job, part.owned, left, growth)
+            capacity_of(job, part.owned, left, growth)
             for part, left in zip(parts.parts, lefts, strict=True)
         ]
         self.key = (self.kernel.text, tuple(threads), dtypes, tuple(self.rooms))
@@ -175,7 +175,7 @@ class Teams:
 
     def _lower(self, direction: str, known: KernelPlan | None, has_hub: bool) -> Kernel:
         state, measure = state_of(self.d), self.policy.measure
-        kernel = lower_parts(
+        kernel = lower_parts_cpu(
             self.job, direction, state, measure, has_hub, self._is_single, known
         )  # fmt: skip
         if kernel.plan.gathers:
@@ -228,7 +228,7 @@ class Teams:
             return field if self._is_shared(name) else np.tile(field, len(self.threads))
         slots = int(self.parts.bases[-1])
         out = self._again(f"field {name}", 0, lambda: np.empty(slots, field.dtype))
-        writes = field.few_writes() if isinstance(field, LazyArray) else None
+        writes = field.few_writes() if isinstance(field, DeferredArray) else None
         if writes is None:
             return picked(np.asarray(field), self.parts, out)
         fill(out, field._fill)  # a tenth of the time
@@ -258,7 +258,7 @@ class Teams:
                  for part in self.parts.parts]  # fmt: skip
         words_from = np.concatenate([[0], np.cumsum(words)]).astype(np.int64)
         links = Links(
-            self.sync, np.zeros(2 * k * APART, np.int64), self.parts.bases,
+            self.sync, np.zeros(2 * k * PART_WORDS, np.int64), self.parts.bases,
             np.array([part.owned for part in self.parts.parts], np.int64), self.parts.ghosts,
             self.parts.home, self._again("marks", 0, lambda: np.zeros(slots, np.uint8)),
             self._again("box", 0, lambda: np.empty(ghosts, ids)),
@@ -269,7 +269,7 @@ class Teams:
         )  # fmt: skip
         to_hub = HubArrays(
             hub.machine_of, self.parts.ghosts.ravel(), np.zeros(2, np.int64),
-            np.zeros(2 * k * APART, np.int64), hub.flags, hub.words, hub.far_sizes, hub.box,
+            np.zeros(2 * k * PART_WORDS, np.int64), hub.flags, hub.words, hub.far_sizes, hub.box,
             hub.marks, hub.bits,
         )  # fmt: skip
 
@@ -280,7 +280,7 @@ class Teams:
             return self._again(f"copy {name}", 0, partial(np.empty_like, self.fields[name]))
 
         agreed = {
-            name: np.zeros(2 * k * APART, field_dtype(scalar.dtype, graph))
+            name: np.zeros(2 * k * PART_WORDS, field_dtype(scalar.dtype, graph))
             for name, scalar in self.d.scalars.items()
         }
         return Common(
@@ -309,7 +309,7 @@ class Teams:
         )
         region = memory.Region(part.owned, len(part.out[1]), graph, len(self.parts.home))
         copies = self.common.copies._asdict()
-        arguments = memory.thread_arguments(
+        arguments = memory.cpu_arguments(
             job, self.kernel, region, threads, self.rooms[p],
             {name: self._of(array, p, name) for name, array in self.fields.items()},
             {name: self._of(array, p, name) for name, array in copies.items()},

@@ -15,17 +15,17 @@ import numpy as np
 
 from evener.device import cuda as device
 from evener.device import format_bytes
-from evener.device.fetch import fetched
+from evener.device.download import downloaded
 from evener.device.warp import BLOCK
-from evener.engine.codegen.arguments import Common, GridArguments
+from evener.engine.codegen.arguments import Common, GpuArguments
 from evener.engine.codegen.functors import state_of
-from evener.engine.codegen.print_parts_gpu import lower_grid_parts
+from evener.engine.codegen.print_parts_gpu import lower_parts_gpu
 from evener.engine.codegen.print_resume import MORE_ROOM
 from evener.engine.codegen.printer import Kernel
 from evener.engine.job import Job
-from evener.engine.memory.gpu import CLEARED, Layout
-from evener.engine.memory.grid import Lowered
+from evener.engine.memory.gpu import Lowered
 from evener.engine.memory.hub import HubMemory, no_hub
+from evener.engine.memory.layout import Layout
 from evener.engine.memory.parts_gpu import (
     arrays_of_hub,
     common_arrays,
@@ -40,12 +40,12 @@ from evener.engine.memory.parts_gpu import (
 )
 from evener.engine.partition.divide import Parts, divide
 from evener.engine.partition.partitioners import partition as assign
-from evener.engine.records import entry_bytes
+from evener.engine.preallocation import entry_bytes
 from evener.engine.request import Request
 from evener.engine.results.trace import MOST_ROWS, PartRows, rows_of_parts
-from evener.engine.targets import grid, sets
-from evener.engine.targets.gpu import FEW_ROWS
-from evener.engine.targets.grid import lowered_once, ready
+from evener.engine.targets import gpu_kernel, sets
+from evener.engine.targets.gpu import FEW_ROWS, clear
+from evener.engine.targets.gpu_kernel import lowered_once, ready
 from evener.errors import DeviceError, MemoryBudgetError
 from evener.operators.gpu.record import NEEDED, PASSED, STATUS, TRACE_WORDS
 from evener.operators.gpu.world import MOST_PARTS, ROW
@@ -122,7 +122,7 @@ def run_gpu_parts(
             needed = max(card.needed, room + 1)
             room = job.preallocation.more(job, largest, room, needed, most, times=4)
         found = gather_fields(device.library(), job, card.at, card.fields)
-        job.fields = found if device_arrays else {name: fetched(f) for name, f in found.items()}
+        job.fields = found if device_arrays else {name: downloaded(f) for name, f in found.items()}
         for name, value in card.scalars().items():
             job.scalars[name] = value
         job.stats.update(card.stats(), blocks=card.blocks, **sets.sizes_of(parts))
@@ -149,7 +149,7 @@ def lowered_parts(
 ) -> Lowered:
     """The kernel of a program for a part. With a ``hub`` there are parts on other machines too."""
     state = state_of(job.declaration)
-    lower = partial(lower_grid_parts, job, direction, state, schedule, policy.measure, hub)
+    lower = partial(lower_parts_gpu, job, direction, state, schedule, policy.measure, hub)
     more = ("parts", policy.measure, hub, job.graph.directed)
     return lowered_once(job, direction, schedule, more, lower)
 
@@ -165,9 +165,9 @@ def lower_beside_others(job: Job, request: Request) -> Kernel:
 
 
 def _lower(job: Job, request: Request, hub: bool) -> Kernel:
-    grid.require_schedule(request.schedule)
+    gpu_kernel.require_schedule(request.schedule)
     state, measure = state_of(job.declaration), request.policy.measure
-    return lower_grid_parts(job, request.direction, state, request.schedule, measure, hub)
+    return lower_parts_gpu(job, request.direction, state, request.schedule, measure, hub)
 
 
 def ptx(job: Job, request: Request, capability: tuple[int, int]) -> str:
@@ -189,7 +189,7 @@ def ptx_of(
     lowered = lowered_parts(job, direction, schedule, policy, hub)
     parts = divide(job.graph, part_of, k, **sets.lists_of(job, direction))
     arguments = simulated_arguments(job, lowered, parts, 64, policy, list(range(k)))
-    return grid.ptx_of(lowered, arguments[0], capability)
+    return gpu_kernel.ptx_of(lowered, arguments[0], capability)
 
 
 # ---- launches ----------------------------------------------------------------------------------
@@ -200,7 +200,7 @@ class Launch(NamedTuple):
 
     kernel: device.GridKernel
     blocks: dict[int, int]  # by part
-    arguments: dict[int, GridArguments]
+    arguments: dict[int, GpuArguments]
     packed: dict[int, device.Packed]
     sizes: dict[str, int]  # of the pieces of memory
 
@@ -304,7 +304,7 @@ class Card:
         job, launch, library = self.job, self.launch, device.library()
         _require(job, self.nbytes)
         memory = {region: device.allocate(size) for region, size in launch.sizes.items()}
-        device.clear(memory[CLEARED].ptr, launch.sizes[CLEARED])
+        clear(memory, launch.sizes)
         self.fields = spread_fields(library, job, self.at, self.copies)
         n = job.graph.num_vertices
         given = {f"field {name}": field for name, field in self.fields.items()}

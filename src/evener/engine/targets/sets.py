@@ -12,7 +12,7 @@ from evener.device.compile import seconds_compiling
 from evener.engine.codegen.analysis import pulls
 from evener.engine.job import Job
 from evener.engine.memory.estimate import require_parts
-from evener.engine.memory.growing import grown
+from evener.engine.memory.growable import grown
 from evener.engine.partition.divide import Parts, divide_by
 from evener.engine.partition.partitioners import partition as assign
 from evener.programs.stages import Edges, walk
@@ -52,7 +52,7 @@ def lists_of(job: Job, direction: str) -> dict[str, bool]:
     return {"pulls": pulls(d, direction), "in_order": slices, "weighted": d.uses_weights}
 
 
-def grown_apart(job: Job, parts: Parts, growth: int) -> int:
+def grown_parts(job: Job, parts: Parts, growth: int) -> int:
     """As `grown`, of all parts: nobody knows which was full."""
     largest = max(part.owned for part in parts.parts)
     left = [one for one in job.left if one is not None]

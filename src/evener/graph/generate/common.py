@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from evener.device.places import HOST, Gpu, Host
+from evener.device.processors import HOST, Gpu, Host
 from evener.device.random import stream_key
 from evener.errors import GraphError, short_repr
 from evener.graph import build, gpu

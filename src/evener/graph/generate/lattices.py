@@ -8,7 +8,7 @@ import numpy as np
 
 from evener import progress
 from evener.device import compiled, parallel
-from evener.device.places import place_of
+from evener.device.processors import place_of
 from evener.device.random import random_unit
 from evener.graph import build
 from evener.graph.csr import Graph

@@ -8,7 +8,7 @@ import numpy as np
 
 from evener import progress
 from evener.device import compiled, parallel
-from evener.device.places import HOST, Gpu, Host, place_of
+from evener.device.processors import HOST, Gpu, Host, place_of
 from evener.device.random import permuted, random_bits
 from evener.errors import GraphError
 from evener.graph import build, gpu

@@ -13,7 +13,7 @@ import numpy as np
 
 from evener import progress
 from evener.device import compiled, parallel
-from evener.device.places import HOST, Gpu, Host
+from evener.device.processors import HOST, Gpu, Host
 from evener.device.random import random_bits, rounded_product
 from evener.errors import GraphError
 from evener.graph import gpu

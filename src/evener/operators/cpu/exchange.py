@@ -183,15 +183,15 @@ def watch_shared(team, world, differ, keep, values, olds, length, width):
 
 
 @compiled(allocates=False)
-def remember_apart(team, world, current, record, recorded):
+def remember_parts(team, world, current, record, recorded):
     """Keep a frontier; where there is no room all parts stop at the next superstep."""
     kept = remember(team, current, record, recorded)
     return _keep_in_step(world, kept, recorded)
 
 
 @compiled(allocates=False)
-def remember_edges_apart(team, world, current, record, recorded):
-    """As `remember_apart`, for a frontier of edges."""
+def remember_edges_parts(team, world, current, record, recorded):
+    """As `remember_parts`, for a frontier of edges."""
     kept = remember_edges(team, current, record, recorded)
     return _keep_in_step(world, kept, recorded)
 

@@ -198,7 +198,7 @@ def seen_by(team, found, p):
 
 
 @compiled(allocates=False)
-def remember_apart(team, world, current, kept, recorded, trace):
+def remember_parts(team, world, current, kept, recorded, trace):
     """Keep a frontier; where there is no room all parts stop at the next superstep."""
     if remember(team, current, kept, recorded, trace) < 0 and team.thread == 0:
         team.sync[CANCEL] = FULL
@@ -206,8 +206,8 @@ def remember_apart(team, world, current, kept, recorded, trace):
 
 
 @compiled(allocates=False)
-def remember_edges_apart(team, world, current, kept, recorded, trace):
-    """As `remember_apart`, for a frontier of edges."""
+def remember_edges_parts(team, world, current, kept, recorded, trace):
+    """As `remember_parts`, for a frontier of edges."""
     if remember_edges(team, current, kept, recorded, trace) < 0 and team.thread == 0:
         team.sync[CANCEL] = FULL
     return recorded + 1

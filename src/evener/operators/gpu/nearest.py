@@ -31,7 +31,7 @@ from evener.operators.spmd import member
 # Words of the shared array of one run: sizes of the two halves of the pile, nearest buckets.
 PILE, NEAREST = 0, 32
 SHARED_WORDS = 64
-APART = 16
+TURN_WORDS = 16
 
 NONE = np.int64(1) << np.int64(62)
 LAST = np.int64(1) << np.int64(52)  # values beyond share this bucket, negative ones the first
@@ -105,9 +105,9 @@ def fill_pile(team, current, shared, far, in_far):
     to_queue(team, current)
     if team.thread == 0:
         shared[PILE] = 0
-        shared[PILE + APART] = 0
+        shared[PILE + TURN_WORDS] = 0
         shared[NEAREST] = NONE
-        shared[NEAREST + APART] = NONE
+        shared[NEAREST + TURN_WORDS] = NONE
     barrier(team.sync)
     size = current.info[SIZE]
     held = np.int64(0)
@@ -150,7 +150,7 @@ def nearest(
     bucket = np.int64(-1)
     stopped, spread = False, spread_of(out)
     while not stopped:
-        which = (turn & 1) * APART
+        which = (turn & 1) * TURN_WORDS
         size = shared[PILE + which]
         bucket = nearest_bucket(team, far, size, field, inverse, bucket, shared, which)
         if bucket == NONE:
@@ -213,7 +213,7 @@ def sorted_into(
     """Where a round from ``current`` puts what it emits; ``spread``: see `spread_of`."""
     is_small = current.info[SIZE] * spread <= FREE * team.warps
     return Sorted(
-        following.queue, following.info, out.indptr, far, shared, PILE + APART - which, marks,
+        following.queue, following.info, out.indptr, far, shared, PILE + TURN_WORDS - which, marks,
         stamp, in_far, field, inverse, bucket, is_small,
     )  # fmt: skip
 
@@ -221,7 +221,7 @@ def sorted_into(
 @compiled(allocates=False)
 def split(team, far, size, farther, shared, which, near, in_far, field, inverse, bucket):
     """Divide the pile: this bucket is near, what is settled leaves, the rest stays far."""
-    some, more, word = np.int64(0), np.int64(0), PILE + APART - which
+    some, more, word = np.int64(0), np.int64(0), PILE + TURN_WORDS - which
     base = team.rank * 32
     while base < size:
         i = base + team.lane

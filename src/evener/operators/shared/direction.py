@@ -23,11 +23,11 @@ _U1 = np.uint64(1)
 def goes_pull(current, mode, left, before, num_vertices):
     """Whether to pull: all threads find the same, as they read the same words."""
     arcs = current.info[arcs_word()]
-    return goes_pull_apart(current, mode, current.info[SIZE], arcs, left, before, num_vertices)
+    return goes_pull_parts(current, mode, current.info[SIZE], arcs, left, before, num_vertices)
 
 
 @compiled(allocates=False)
-def goes_pull_apart(current, mode, size, arcs, left, before, num_vertices):
+def goes_pull_parts(current, mode, size, arcs, left, before, num_vertices):
     """The same with the sizes of all parts together."""
     if mode != AUTO:
         return mode == PULL

@@ -7,7 +7,7 @@ import numpy as np
 from evener.device import compiled
 from evener.device.sync import ABORT
 from evener.operators.shared.frontier import SIZE
-from evener.operators.shared.hub import APART, FLAG_WORDS, publish_words, receive_words
+from evener.operators.shared.hub import FLAG_WORDS, PART_WORDS, publish_words, receive_words
 from evener.operators.shared.world import say
 from evener.operators.spmd import (
     await_flag,
@@ -62,7 +62,7 @@ def _await_flags(world, local, remote, turn):
     receive_words(world, local, remote, turn)
     if gave_up != 0:
         for p in range(world.parts):
-            world.words[(turn * world.parts + p) * APART + 2] = ABORT
+            world.words[(turn * world.parts + p) * PART_WORDS + 2] = ABORT
 
 
 @compiled(allocates=False)
@@ -85,7 +85,7 @@ def tell(team, world, turn, waiting, boxed):
     """
     say(team, world, turn, waiting + boxed)
     if team.thread == 0:
-        world.words[(turn * world.parts + world.part) * APART + 1] = boxed
+        world.words[(turn * world.parts + world.part) * PART_WORDS + 1] = boxed
     meet_having_written(world)
     hub = world.hub
     if world.first + team.thread == 0:

@@ -20,7 +20,7 @@ import numpy as np
 from evener.device import compiled
 from evener.operators.spmd import add_up, box_size, set_box_size, share
 
-APART = 8  # words of one part: a number, another, whether it is to stop
+PART_WORDS = 8  # words of one part: a number, another, whether it is to stop
 GROUP = 256  # ghosts whose values are packed together
 FLAG_WORDS = 16  # between the flags of two machines, so that each has a cache line of its own
 
@@ -35,7 +35,7 @@ class Hub(NamedTuple):
     total: int  # ghosts of all parts
     patience: int  # looks at the others' flags before this one runs ahead; below 0 it never does
     shaken: np.ndarray  # how often this machine has shaken hands; whether others were late
-    sizes: np.ndarray  # [half, part, APART]: of boxes
+    sizes: np.ndarray  # [half, part, PART_WORDS]: of boxes
     flags: np.ndarray  # in the hub: what each machine counts; behind them, whether all must give up
     words: np.ndarray  # in the hub: what is being agreed on
     far_sizes: np.ndarray  # in the hub: those of boxes
@@ -140,10 +140,10 @@ def carry_ghosts(team, world, pack, unpack, values, boxes, emits, stamp, half):
 @compiled(allocates=False)
 def carry_box(team, world, pack, unpack, values, boxes, stamp, half):
     """Carry the boxes of emitted ghosts, with their values, to the other machines."""
-    hub, first = world.hub, half * world.parts * APART
+    hub, first = world.hub, half * world.parts * PART_WORDS
     pack_box(team, world, pack, values, boxes, stamp, half)
     if team.thread == 0:
-        hub.sizes[first + world.part * APART] = box_size(world, world.part, stamp)
+        hub.sizes[first + world.part * PART_WORDS] = box_size(world, world.part, stamp)
     hub.shake(team, world, hub.sizes, hub.far_sizes, half)
     unpack_box(team, world, unpack, values, boxes, hub.sizes, first, stamp, half)
 
@@ -162,11 +162,11 @@ def pack_box(team, world, pack, values, boxes, stamp, half):
 
 @compiled(allocates=False)
 def unpack_box(team, world, unpack, values, boxes, sizes, first_size, stamp, half):
-    """Take those of the other machines out of it; ``sizes`` has how many, `APART` words apart."""
+    """Take those of the other machines out of it; ``sizes`` says how many, by part."""
     hub, shift = world.hub, half * world.hub.total
     for p in range(world.parts):
         if is_far(world, p):
-            begin, size = first_of(world, p, 0), sizes[first_size + p * APART]
+            begin, size = first_of(world, p, 0), sizes[first_size + p * PART_WORDS]
             if team.thread == 0:
                 set_box_size(world, p, stamp, size)
             first, last, step = share(team, begin, begin + size)
@@ -197,7 +197,7 @@ def publish_words(world, local, remote, turn):
     """Put the words of this machine's parts into the hub."""
     for p in range(world.parts):
         if not is_far(world, p):
-            at = (turn * world.parts + p) * APART
+            at = (turn * world.parts + p) * PART_WORDS
             for word in range(3):
                 remote[at + word] = local[at + word]
 
@@ -207,6 +207,6 @@ def receive_words(world, local, remote, turn):
     """Take the words of the other machines' parts out of the hub."""
     for p in range(world.parts):
         if is_far(world, p):
-            at = (turn * world.parts + p) * APART
+            at = (turn * world.parts + p) * PART_WORDS
             for word in range(3):
                 local[at + word] = remote[at + word]

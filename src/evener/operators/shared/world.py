@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from evener.device import compiled
-from evener.operators.shared.hub import APART, first_of
+from evener.operators.shared.hub import PART_WORDS, first_of
 from evener.operators.spmd import (
     add_alone,
     has_row,
@@ -34,7 +34,7 @@ class World(NamedTuple):
     threads: int  # of all parts on this CPU or card together
     first: int  # number among them of the first thread of this part
     sync: np.ndarray
-    words: np.ndarray  # [turn, part, APART]: what is being agreed on
+    words: np.ndarray  # [turn, part, PART_WORDS]: what is being agreed on
     bases: np.ndarray
     owned: np.ndarray
     ghosts: np.ndarray
@@ -60,7 +60,7 @@ def sum_of(world, turn, word):
     """The sum of a word over all parts, after a census."""
     total = np.int64(0)
     for p in range(world.parts):
-        total += world.words[(turn * world.parts + p) * APART + word]
+        total += world.words[(turn * world.parts + p) * PART_WORDS + word]
     return total
 
 
@@ -69,7 +69,7 @@ def why_stop(world, turn):
     """Why the last census said that the run is to stop: 0 if it did not."""
     why = np.int64(0)
     for p in range(world.parts):
-        why = max(why, world.words[(turn * world.parts + p) * APART + 2])
+        why = max(why, world.words[(turn * world.parts + p) * PART_WORDS + 2])
     return why
 
 
@@ -88,7 +88,7 @@ def census(team, world, turn, size):
 def say(team, world, turn, size):
     """What a part says in a census: a number, and whether it wishes to stop."""
     if team.thread == 0:
-        at = (turn * world.parts + world.part) * APART
+        at = (turn * world.parts + world.part) * PART_WORDS
         world.words[at] = np.int64(size)
         world.words[at + 2] = wish_to_stop(team, world)
 
@@ -97,7 +97,7 @@ def say(team, world, turn, size):
 def census_of_arcs(team, world, turn, size, arcs):
     """The sums of two numbers over all parts."""
     if team.thread == 0:
-        world.words[(turn * world.parts + world.part) * APART + 1] = arcs
+        world.words[(turn * world.parts + world.part) * PART_WORDS + 1] = arcs
     total = census(team, world, turn, size)
     return total, sum_of(world, turn, 1)
 
@@ -114,7 +114,7 @@ def least(team, world, turn, value):
     """The least of a number over all parts."""
     census(team, world, turn, value)
     for p in range(world.parts):
-        value = min(value, world.words[(turn * world.parts + p) * APART])
+        value = min(value, world.words[(turn * world.parts + p) * PART_WORDS])
     return value
 
 
@@ -122,11 +122,11 @@ def least(team, world, turn, value):
 def agree(team, world, turn, combine, neutral, own, words, far):
     """Combine the values of all parts, in their order."""
     if team.thread == 0:
-        words[(turn * world.parts + world.part) * APART] = own
+        words[(turn * world.parts + world.part) * PART_WORDS] = own
     world.hub.shake(team, world, words, far, turn)
     total = neutral
     for p in range(world.parts):
-        total = words.dtype.type(combine(total, words[(turn * world.parts + p) * APART]))
+        total = words.dtype.type(combine(total, words[(turn * world.parts + p) * PART_WORDS]))
     return total
 
 

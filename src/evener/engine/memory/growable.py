@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from evener.device import available_memory, format_bytes
-from evener.engine.codegen.arguments import ThreadBuckets, ThreadEdges, Waiting
-from evener.engine.records import out_of_room
+from evener.engine.codegen.arguments import CpuBuckets, CpuEdges, Waiting
+from evener.engine.preallocation import out_of_room
 from evener.errors import MemoryBudgetError
 from evener.operators.cpu import nearest
 from evener.operators.cpu.frontier import BUFFER, INFO_WORDS, NUMBER
@@ -33,14 +33,14 @@ _WORD = np.dtype(np.int64)
 Arrays = tuple[np.ndarray, ...]
 
 
-class Rooms(NamedTuple):
+class Capacity(NamedTuple):
     """How much room a run has for what it cannot know beforehand."""
 
     recorded: int  # vertices, or edges, of recorded frontiers
     bucketed: int  # in buckets at one time, as many times the arcs
 
 
-def rooms_of(job: Job, n: int, left: int | None, growth: int = 1) -> Rooms:
+def capacity_of(job: Job, n: int, left: int | None, growth: int = 1) -> Capacity:
     """The rooms of n vertices; a run that they are too small for begins again with some growth.
 
     Room that is never used costs address space alone, but that may be limited too. A search records
@@ -50,12 +50,12 @@ def rooms_of(job: Job, n: int, left: int | None, growth: int = 1) -> Rooms:
     if recorded is None:
         wanted = math.ceil(max(_RECORD_FACTOR, job.preallocation.factor_of(job)) * n) + 1
         recorded = min(growth * wanted, _most_recorded(job, n, left))
-    return Rooms(recorded, growth * _BUCKET_FACTOR)
+    return Capacity(recorded, growth * _BUCKET_FACTOR)
 
 
 def grown(job: Job, n: int, left: int | None, growth: int) -> int:
     """The growth with which a run begins again; MemoryBudgetError if no memory is left for it."""
-    stages, rooms = list(walk(job.declaration.loop)), rooms_of(job, n, left, growth)
+    stages, rooms = list(walk(job.declaration.loop)), capacity_of(job, n, left, growth)
     records = any(isinstance(stage, Backwards) for stage in stages)
     is_ordered = any(isinstance(stage, Repeat) and stage.order is not None for stage in stages)
     arcs = (job.graph.num_edges + n) * job.graph._indices.itemsize
@@ -92,7 +92,7 @@ def room(length: int, dtype: np.dtype) -> np.ndarray:
         ) from None
 
 
-def record_rooms(
+def new_record(
     ids: np.dtype, replays: bool, has_edges: bool, length: int, *, fixed: bool = False
 ) -> Record:
     """A record of up to ``length`` entries; a ``fixed`` one has all its memory at once."""
@@ -126,7 +126,7 @@ def most_recorded(record: Record) -> int:
     return found
 
 
-def bucket_bytes(ordered: ThreadBuckets, n: int) -> int:
+def bucket_bytes(ordered: CpuBuckets, n: int) -> int:
     """What a run has written of the rooms for buckets of n vertices.
 
     That is chunks, with two words each, and the bucket that is visited, with each vertex once.
@@ -136,7 +136,7 @@ def bucket_bytes(ordered: ThreadBuckets, n: int) -> int:
     return used * (nearest.CHUNK * each + 2 * _WORD.itemsize) + min(n, ordered.bucket.size) * each
 
 
-def edge_rooms(m: int, ids: np.dtype, threads: int, has_edges: bool) -> Any:
+def new_edge_fronts(m: int, ids: np.dtype, threads: int, has_edges: bool) -> Any:
     """Three frontiers of edges and the buffers of the threads, or nothing."""
     if not has_edges:
         return ()
@@ -144,7 +144,7 @@ def edge_rooms(m: int, ids: np.dtype, threads: int, has_edges: bool) -> Any:
         EdgeFrontier(room(m, ids), room(m, np.dtype(np.uint64)), new_info(number))
         for number in (1, 2, 3)
     )
-    return ThreadEdges(current, following, spare, np.empty((threads, 2, BUFFER), np.uint64))
+    return CpuEdges(current, following, spare, np.empty((threads, 2, BUFFER), np.uint64))
 
 
 def new_info(number: int) -> np.ndarray:
@@ -154,7 +154,7 @@ def new_info(number: int) -> np.ndarray:
     return info
 
 
-def waiting_rooms(n: int, ids: np.dtype, threads: int, orders: int) -> tuple[Waiting, ...]:
+def new_waiting(n: int, ids: np.dtype, threads: int, orders: int) -> tuple[Waiting, ...]:
     """What each loop in the order of buckets keeps."""
 
     def waiting(number: int) -> Frontier:
@@ -166,9 +166,9 @@ def waiting_rooms(n: int, ids: np.dtype, threads: int, orders: int) -> tuple[Wai
     )
 
 
-def bucket_rooms(
+def new_buckets(
     n: int, m: int, degrees: np.ndarray, ids: np.dtype, threads: int, factor: int = _BUCKET_FACTOR
-) -> ThreadBuckets:
+) -> CpuBuckets:
     """What `nearest` works with, with a pool for each thread."""
     entries = factor * (m + n) if threads else 0
     # Each bucket in use has one chunk that is not full; a vertex finds one for each of its arcs.
@@ -183,7 +183,7 @@ def bucket_rooms(
         rows(chunks * nearest.CHUNK, ids), rows(chunks, words), rows(chunks, words),
         rows(nearest.MAX_BUCKETS, words), rows(nearest.TOP_WORDS, words),
     )  # fmt: skip
-    return ThreadBuckets(np.zeros(nearest.SHARED_WORDS, np.int64), room(entries, ids), pools)
+    return CpuBuckets(np.zeros(nearest.SHARED_WORDS, np.int64), room(entries, ids), pools)
 
 
 def joined_once(owner: Any, part: int, one: Arrays, other: Arrays) -> Arrays:

@@ -8,12 +8,12 @@ import numpy as np
 
 from evener.device.team import parallel
 
-AT_ONCE = 1 << 23  # bytes that are fetched as they are
+AT_ONCE = 1 << 23  # bytes that are downloaded as they are
 _PAGE = 4096  # bytes, at least
 _TOUCHED = 1 << 21  # bytes that a core touches at a time
 
 
-def fetched(array: Any) -> np.ndarray:
+def downloaded(array: Any) -> np.ndarray:
     """A copy of an array of the current GPU in new memory of the host.
 
     All cores touch the pages of a large one first: the copy has one thread, which would spend most

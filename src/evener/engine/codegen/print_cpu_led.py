@@ -16,7 +16,7 @@ from typing import Any
 from evener.device import crew, sync
 from evener.engine.codegen import plan
 from evener.engine.codegen.passes import Shape, plan_of
-from evener.engine.codegen.print_cpu import ThreadsPrinter, buffered
+from evener.engine.codegen.print_cpu import CpuPrinter, buffered
 from evener.engine.codegen.printer import Kernel
 from evener.engine.job import Job
 from evener.operators.cpu import frontier, nearest
@@ -32,9 +32,9 @@ _FLAGS = ("changed", "on_edges")
 _NUMBERS = ("stamp", "left", "before", "recorded", "first", "last", "bucket")
 
 
-def lower_led(job: Job, direction: str, state: Any) -> Kernel:
+def lower_cpu(job: Job, direction: str, state: Any) -> Kernel:
     """The kernel of a job; DeviceError for what only the interpreter runs."""
-    return LedPrinter(job, plan_of(job, direction, Shape()), state).print()
+    return CpuLedPrinter(job, plan_of(job, direction, Shape()), state).print()
 
 
 @dataclass
@@ -57,7 +57,7 @@ class _Section:
         return names
 
 
-class LedPrinter(ThreadsPrinter):
+class CpuLedPrinter(CpuPrinter):
     """Prints for a leader and its helpers."""
 
     def __init__(self, job: Job, kernel_plan: plan.KernelPlan, state: Any):

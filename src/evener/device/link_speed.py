@@ -20,7 +20,7 @@ def host_rate() -> float:
 
     Examples
     --------
-    >>> from evener.device.links import host_rate
+    >>> from evener.device.link_speed import host_rate
     >>> host_rate() > 1e6
     True
     """

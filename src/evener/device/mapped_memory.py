@@ -51,7 +51,7 @@ def mapped_bytes() -> int:
 
     Examples
     --------
-    >>> from evener.device.mapped import mapped_bytes
+    >>> from evener.device.mapped_memory import mapped_bytes
     >>> mapped_bytes()
     0
     """
@@ -64,7 +64,7 @@ def bytes_to_map(array: np.ndarray) -> int:
     Examples
     --------
     >>> import numpy as np
-    >>> from evener.device.mapped import bytes_to_map
+    >>> from evener.device.mapped_memory import bytes_to_map
     >>> bytes_to_map(np.zeros(1 << 20)), bytes_to_map(np.zeros(8))
     (0, 64)
     """

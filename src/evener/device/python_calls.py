@@ -43,7 +43,7 @@ def named_in(function: Any) -> Iterator[Named]:
     Examples
     --------
     >>> import math
-    >>> from evener.device.callbacks import named_in
+    >>> from evener.device.python_calls import named_in
     >>> def rounded(x):
     ...     return math.floor(x)
     >>> [found.name for found in named_in(rounded)]
@@ -84,7 +84,7 @@ def needs_python(function: Any) -> NeedsPython | None:
 
     Examples
     --------
-    >>> from evener.device.callbacks import needs_python
+    >>> from evener.device.python_calls import needs_python
     >>> def shown(x):
     ...     print(x)
     >>> needs_python(shown).what
@@ -148,7 +148,7 @@ def plain_function(function: Any, name: str) -> str | None:
 
     Examples
     --------
-    >>> from evener.device.callbacks import plain_function
+    >>> from evener.device.python_calls import plain_function
     >>> def larger(x):
     ...     return x + 1
     >>> def functor(x):

@@ -20,7 +20,7 @@ from evener.engine.codegen.functors import (
 )
 from evener.engine.codegen.printer import Kernel
 from evener.engine.job import Job
-from evener.engine.memory.grid import Lowered
+from evener.engine.memory.gpu import Lowered
 from evener.errors import DeviceError
 from evener.operators.gpu.schedules import SCHEDULES
 from evener.programs.kinds import Advance, Gather

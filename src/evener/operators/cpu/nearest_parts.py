@@ -139,7 +139,7 @@ def _advance_all(
 
 
 @compiled(allocates=False)
-def nearest_apart(
+def nearest_parts(
     team, ghost_team, world, out, f, where, s, field, inverse, current, shared, queue, pool, box,
     marks, stamp, turn, merge, values, width,
 ):  # fmt: skip

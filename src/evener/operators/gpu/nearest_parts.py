@@ -16,9 +16,9 @@ from evener.operators.gpu.advance import ALL_NEIGHBOURS
 from evener.operators.gpu.exchange import arrived, next_stamp, put_away
 from evener.operators.gpu.frontier import SIZE, TURNS, begin, fresh
 from evener.operators.gpu.nearest import (
-    APART,
     NONE,
     PILE,
+    TURN_WORDS,
     Sorted,
     fill_pile,
     leave_pile,
@@ -90,7 +90,7 @@ def receive(team, world, merge, values, width, sink):
 
 
 @compiled(allocates=False)
-def nearest_apart(
+def nearest_parts(
     team, world, visit, out, f, where, s, field, inverse, current, following, infos, made, marks,
     stamp, turn, shared, far, farther, in_far, pieces, merge, values, width,
 ):  # fmt: skip
@@ -105,7 +105,7 @@ def nearest_apart(
     bucket = np.int64(-1)
     stopped, spread = False, spread_of(out)
     while not stopped:
-        which = (half & 1) * APART
+        which = (half & 1) * TURN_WORDS
         size = shared[PILE + which]
         bucket = nearest_bucket(team, far, size, field, inverse, bucket, shared, which)
         clock = cycles()

@@ -1,4 +1,4 @@
-"""``side_by_side=``: a program on copies of the graph, and what becomes of its fields."""
+"""``sources_at_once=``: a program on copies of the graph, and what becomes of its fields."""
 
 import numpy as np
 import pytest
@@ -37,13 +37,13 @@ class Hops(Program):
 
 @pytest.fixture
 def three(monkeypatch):
-    monkeypatch.setattr("evener.engine.side_by_side.side_by_side", lambda *given: 3)
+    monkeypatch.setattr("evener.engine.sources_at_once.sources_at_once", lambda *given: 3)
 
 
 @pytest.mark.usefixtures("three")
 @pytest.mark.parametrize("device", ["python", "cpu:1", "cpu:2"])
 def test_fields_are_merged_over_the_copies(device):
-    found = ev.run(Hops, GRAPH, sources=[0, 2, 4], side_by_side=9, device=device)
+    found = ev.run(Hops, GRAPH, sources=[0, 2, 4], sources_at_once=9, device=device)
     assert found.graph is GRAPH
     assert found.depth.tolist() == [0, 1, 0, 1, 0, 1]
     assert found.searches.tolist() == [0, 1, 1, 2, 0, 1]
@@ -54,21 +54,21 @@ def test_fields_are_merged_over_the_copies(device):
 
 @pytest.mark.usefixtures("three")
 def test_there_are_no_copies_where_they_would_not_do():
-    for options in ({"side_by_side": 1}, {"side_by_side": 3, "memory_limit": "1GiB"}):
+    for options in ({"sources_at_once": 1}, {"sources_at_once": 3, "memory_limit": "1GiB"}):
         found = ev.run(Hops, GRAPH, sources=[0, 2, 4], device="cpu:1", **options)
         assert found.depth.tolist()[:3] == [0, 1, 2]
     empty = ev.Graph.from_edges([], [])
     assert len(ev.betweenness(empty, device="cpu:1").score) == 0
     one = ev.generate.path(1)
-    assert ev.betweenness(one, side_by_side=1, device="cpu:1").score.tolist() == [0]
+    assert ev.betweenness(one, sources_at_once=1, device="cpu:1").score.tolist() == [0]
 
 
 @pytest.mark.parametrize("most", [0, -1, 1.5, "all", None])
 def test_wrong_numbers(most):
-    with pytest.raises(ev.EvenerError, match="side_by_side is .*; it must be a whole number"):
-        ev.run(Hops, GRAPH, sources=[0], side_by_side=most)
+    with pytest.raises(ev.EvenerError, match="sources_at_once is .*; it must be a whole number"):
+        ev.run(Hops, GRAPH, sources=[0], sources_at_once=most)
 
 
 def test_a_program_must_take_copies():
     with pytest.raises(ev.ProgramError, match="BFS has no parameter 'copies'"):
-        ev.bfs(GRAPH, "a", side_by_side=2, device="cpu:1")
+        ev.bfs(GRAPH, "a", sources_at_once=2, device="cpu:1")

@@ -23,14 +23,14 @@ SPARSE, SPARSE_SIZE, SIZE = 8, 1 << 26, 1 << 22
 BYTES = 128  # for each of them, at most, with what a run keeps
 
 
-def side_by_side(device: str, graph: Graph, sources: int) -> int:
+def sources_at_once(device: str, graph: Graph, sources: int) -> int:
     """How many of the sources to take at a time.
 
     Examples
     --------
     >>> import evener as ev
-    >>> from evener.engine.side_by_side import side_by_side
-    >>> side_by_side("cpu", ev.generate.path(9), 4)
+    >>> from evener.engine.sources_at_once import sources_at_once
+    >>> sources_at_once("cpu", ev.generate.path(9), 4)
     1
     """
     (only, *others), _ = choose_devices(device)
@@ -46,20 +46,20 @@ def side_by_side(device: str, graph: Graph, sources: int) -> int:
 def copies_for(
     program: type[Program], graph: Graph, most: Any, device: str, memory_limit: Any
 ) -> int:
-    """The number of copies for a run that was given ``side_by_side=most``."""
+    """The number of copies for a run that was given ``sources_at_once=most``."""
     try:
         wanted = operator.index(most)
     except TypeError:
         wanted = 0
     if wanted < 1:
         raise EvenerError(
-            f"side_by_side is {short_repr(most)}; it must be a whole number of at least 1."
+            f"sources_at_once is {short_repr(most)}; it must be a whole number of at least 1."
         )
     if wanted == 1 or memory_limit is not None:  # copies would take more
         return 1
     if program.declaration.uses_weights:  # which copies do not have
         return 1
-    return side_by_side(device, graph, wanted)
+    return sources_at_once(device, graph, wanted)
 
 
 def merge_copies(job: Job, graph: Graph, count: int) -> None:

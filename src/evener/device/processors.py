@@ -93,7 +93,7 @@ def place_of(device: Any) -> Host | Gpu:
 
     Examples
     --------
-    >>> from evener.device.places import place_of
+    >>> from evener.device.processors import place_of
     >>> place_of("cpu").library.__name__
     'numpy'
     """

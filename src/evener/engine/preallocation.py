@@ -122,7 +122,7 @@ def parse_preallocate(given: Any) -> Preallocation:
 
     Examples
     --------
-    >>> from evener.engine.records import parse_preallocate
+    >>> from evener.engine.preallocation import parse_preallocate
     >>> parse_preallocate(2)
     Preallocation(factor=2.0, fixed=True)
     """
@@ -140,6 +140,6 @@ def parse_preallocate(given: Any) -> Preallocation:
 
 
 def _key(job: Job) -> tuple[str, str]:
-    from evener.engine.measured import code_of, kind_of_graph  # it needs what needs this
+    from evener.engine.measurement_keys import code_of, kind_of_graph  # it needs what needs this
 
     return f"{job.declaration.name} {code_of(job.declaration)}", kind_of_graph(job.graph)

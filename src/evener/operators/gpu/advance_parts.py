@@ -46,7 +46,7 @@ def done(team, sink, held):
 
 
 @compiled(allocates=False)
-def push_apart(
+def push_parts(
     team, world, visit, out, f, where, s, current, following, marks, stamp, boxes, pieces
 ):  # fmt: skip
     """Push from the vertices of this part; returns the calls of the functor by this thread."""
@@ -60,7 +60,7 @@ def push_apart(
 
 
 @compiled(allocates=False)
-def pull_apart(team, into, f, alone, where, stops, t, current, members, following):
+def pull_parts(team, into, f, alone, where, stops, t, current, members, following):
     """Pull to the vertices of this part from the ``members`` that `spread` made."""
     seen = Frontier(current.queue, members, current.info)
     calls = pull(team, into, f, alone, where, stops, t, seen, following)
@@ -69,6 +69,6 @@ def pull_apart(team, into, f, alone, where, stops, t, current, members, followin
 
 
 @compiled(allocates=False)
-def targets_apart(team, world, out, current, following, marks, stamp):
+def targets_parts(team, world, out, current, following, marks, stamp):
     """As `evener.operators.shared.edge_frontier.targets`."""
     targets(team, out, current, following, marks, stamp)

@@ -15,7 +15,7 @@ _U1 = np.uint64(1)
 
 
 @compiled(allocates=False)
-def push_apart(
+def push_parts(
     team, ghost_team, out, f, where, s, current, following, box, marks, stamp, boxes
 ):  # fmt: skip
     """Push from the vertices of this part; returns the calls of the functor by this thread.
@@ -34,7 +34,7 @@ def push_apart(
 def push_more(
     team, ghost_team, out, f, where, s, current, following, box, marks, stamp, boxes
 ):  # fmt: skip
-    """As `push_apart`, to a frontier and a box that may hold others of this stage."""
+    """As `push_parts`, to a frontier and a box that may hold others of this stage."""
     to_queue(team, current)
     owned = len(out.indptr) - 1
     size = current.info[SIZE]
@@ -90,7 +90,7 @@ def _push_list(
 
 
 @compiled(allocates=False)
-def pull_apart(team, into, f, where, t, current, members, following):
+def pull_parts(team, into, f, where, t, current, members, following):
     """Pull to the vertices of this part from the ``members`` that `spread` made."""
     empty(team, following)
     seen = Frontier(current.queue, members, current.info)
