@@ -1,13 +1,13 @@
 """The texts of all kernels: every program, for every target, in every direction.
 
 Writing them needs no compiler. ``python tests/kernel_texts.py FOLDER`` writes a file for each, so
-that two versions can be compared by ``diff -r``; ``python tests/kernel_texts.py`` alone notes their
-sums in ``tests/golden/kernels.txt``, which is done where a change of them is meant.
+that two versions can be compared by ``diff -r``. A dozen are kept in ``tests/golden``, with their
+plans, as examples and as a test: ``python tests/kernel_texts.py`` writes them anew, which is done
+where a change of them is meant.
 """
 
-import hashlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +25,7 @@ from evener.programs import Program
 from programs.cases import CASES, MORE_STAGES, STAGES, WHOLE, parameters_for
 from programs.examples import programs
 
-KEPT = Path(__file__).parent / "golden" / "kernels.txt"
+GOLDEN = Path(__file__).parent / "golden"
 MEASURE = policy_of("refined").measure
 DIRECTIONS = ("auto", "push", "pull")
 TARGETS: dict[str, Callable[[Job, str], Kernel]] = {
@@ -44,6 +44,14 @@ TARGETS: dict[str, Callable[[Job, str], Kernel]] = {
         job, direction, None, "auto", MEASURE, hub=True
     ),
 }
+
+
+KEPT = (
+    *(f"bfs.BFS-{target}" for target in TARGETS if target not in ("gpu_by_degree", "cpu_parts")),
+    "sssp.SSSP-cpu", "sssp.SSSP-cpu_beside_gpu", "sssp.SSSP-gpu",
+    "pagerank.DanglingPageRank-cpu", "pagerank.DanglingPageRank-gpu_by_degree",
+    "betweenness.Betweenness-gpu",
+)  # fmt: skip
 
 
 def all_programs() -> list[type[Program]]:
@@ -89,18 +97,24 @@ def kernels() -> Iterator[tuple[str, Kernel | str]]:
                     yield name, f"# {error}\n"
 
 
-def sum_of(text: str) -> str:
-    """The sum of a text, but for the modules in which the functions are that it calls."""
-    lines = [line for line in text.splitlines() if not line.startswith("# ") or ": " not in line]
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
+def golden(kernel: Kernel) -> str:
+    """What is kept of a kernel: its plan and its text."""
+    plan = "".join(f"# {line}\n" for line in str(kernel.plan).splitlines())
+    return f"{plan}\n{kernel.text}"
+
+
+def kept(found: Iterable[tuple[str, Kernel | str]]) -> dict[str, str]:
+    """The texts of those that are kept, by the names of their files."""
+    wanted = {f"{name}-auto": f"{name}.txt" for name in KEPT}
+    return {wanted[name]: golden(kernel) for name, kernel in found if name in wanted}  # type: ignore[arg-type]
 
 
 if __name__ == "__main__":
+    folder = Path(sys.argv[1]) if sys.argv[1:] else GOLDEN
+    folder.mkdir(parents=True, exist_ok=True)
     if sys.argv[1:]:
-        folder = Path(sys.argv[1])
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, kernel in kernels():
-            (folder / f"{name}.py").write_text(told(kernel))
+        texts = {f"{name}.py": told(kernel) for name, kernel in kernels()}
     else:
-        KEPT.parent.mkdir(exist_ok=True)
-        KEPT.write_text("".join(f"{name} {sum_of(told(kernel))}\n" for name, kernel in kernels()))
+        texts = kept(kernels())
+    for name, text in texts.items():
+        (folder / name).write_text(text)
