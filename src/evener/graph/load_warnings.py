@@ -1,6 +1,6 @@
-"""Warnings about a loaded graph: what was read in a way that may not be intended.
+"""Warnings about files: what was read in a way that may not be intended, or is lost in a file.
 
-They have the category `evener.errors.GraphWarning`, by which users can silence them.
+Those about reading have the category `evener.errors.GraphWarning`, by which users can silence them.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _MANY = 0.1  # share of arcs parallel to another from which a warning is due
 _ROWS = 1 << 14
 
 
-def warn(message: str) -> None:
+def warn(message: str, category: type[Warning] = GraphWarning) -> None:
     """Warn at the user's line that called Evener."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("evener."):
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, GraphWarning, stacklevel=level)
+    warnings.warn(message, category, stacklevel=level)
 
 
 def warn_about_parallel_arcs(graph: Graph, what: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,6 +11,7 @@ from evener.errors import GraphError, did_you_mean
 from evener.graph.csr import Graph
 from evener.graph.files.request import Column, Request
 from evener.graph.files.source import Source
+from evener.graph.load_warnings import warn
 
 if TYPE_CHECKING:
     import polars
@@ -229,8 +229,8 @@ def warn_about_isolated(graph: Graph, path: Path) -> None:
         return  # the note holds their number
     lost = int(np.count_nonzero((graph.degrees == 0) & (graph.in_degrees == 0)))
     if lost:
-        warnings.warn(
+        warn(
             f"{path.name} lists edges, so isolated vertices are lost ({lost} here); "
             "save as .evg to keep them.",
-            stacklevel=5,
+            UserWarning,
         )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 
 from evener.graph.csr import Graph
 from evener.graph.files.source import Source, show
+from evener.graph.load_warnings import warn
 
 
 def header_counts(source: Source, fields: list[bytes], line: int) -> list[int]:
@@ -22,8 +22,8 @@ def header_counts(source: Source, fields: list[bytes], line: int) -> list[int]:
 def warn_about_labels(graph: Graph, path: Path) -> None:
     """Warn that a format with its own numbering drops the labels of a graph."""
     if not graph._labels.is_range:
-        warnings.warn(
+        warn(
             f"{path.name} numbers the vertices 1..{graph.num_vertices} in index order; "
             "the graph's labels are not kept.",
-            stacklevel=5,
+            UserWarning,
         )
