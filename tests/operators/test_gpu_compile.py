@@ -142,7 +142,7 @@ def test_an_older_gpu():
 
 
 WAYS = [(program, hub) for program in ALL for hub in (False, True)]
-FEW_WAYS = [(SSSP, False), *((program, True) for program in COVERING["gpu_beside_cpu"][:3])]
+FEW_WAYS = [(SSSP, False), *((program, True) for program in COVERING["gpu_beside_cpu"][:2])]
 
 
 @pytest.mark.parametrize(
