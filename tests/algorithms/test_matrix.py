@@ -150,7 +150,10 @@ def sample():
     """For each algorithm and graph one device and direction, so that all pairs of them occur."""
     for (i, algorithm), (j, name) in itertools.product(enumerate(ALGORITHMS), enumerate(FEW)):
         device, direction = DEVICES[(i + j) % 3], DIRECTIONS[(i + 2 * j) % 3]
-        if algorithm == "betweenness":  # whose kernels are large: only those of "auto" are compiled
+        if algorithm in (
+            "betweenness",
+            "sssp",
+        ):  # kernels are large: only those of "auto" are compiled
             direction = DIRECTIONS[j // 3 % 3] if device == "python" else "auto"
         yield algorithm, device, direction, name
 

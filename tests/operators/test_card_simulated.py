@@ -9,6 +9,7 @@ import card_simulator
 import evener as ev
 from evener.device.cuda import card
 from programs.loops import Repeats
+from tables import slow_but
 
 GRAPH = ev.generate.rmat(5, 4, seed=3, weights=(1, 9))
 DIRECTED = ev.generate.rmat(5, 4, seed=2, weights=(1, 9), directed=True)
@@ -88,7 +89,9 @@ def test_vertices_in_the_order_of_degrees(monkeypatch):
     check("pagerank", GRAPH, device="cuda")
 
 
-@pytest.mark.parametrize("device", ["cuda", "cuda+cuda", "cpu:1+cuda"])
+@pytest.mark.parametrize(
+    "device", slow_but(["cuda", "cuda+cuda", "cpu:1+cuda"], "cuda", "cuda+cuda")
+)
 def test_trace_and_stats(device):
     want = ev.bfs(DIRECTED, 0, device="python", direction="push")
     r = ev.bfs(DIRECTED, 0, device=device, direction="push")

@@ -96,7 +96,7 @@ FEW = ["bfs", "sssp parents", "pagerank", "components"]
 def test_algorithms(name):
     at = list(ALGORITHMS).index(name)
     graph, algorithm = small(directed=at % 2 == 1), ALGORITHMS[name]
-    expected = algorithm(graph, device="cpu:1")
+    expected = algorithm(graph, device="python")
     device = THREE if name in ("bfs", "components") else TWO
     found = algorithm(graph, device=device, partition=["random", "static"][at % 2])
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)

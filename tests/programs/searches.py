@@ -1,5 +1,7 @@
 """Searches: one of each merge, and with a record."""
 
+from __future__ import annotations  # as the algorithms have it, with which they share kernels
+
 import math
 
 import numpy as np
