@@ -128,9 +128,7 @@ ENDLESS = """
 """
 
 
-@pytest.mark.parametrize(
-    "device", slow_but(["cpu:1", "cpu:2", "cpu:1+cpu:1"], "cpu:2", "cpu:1+cpu:1")
-)
+@pytest.mark.parametrize("device", slow_but(["cpu:1", "cpu:2", "cpu:1+cpu:1"], "cpu:2"))
 def test_an_endless_functor_ends_at_the_first_interrupt(device, tmp_path):
     script = tmp_path / "endless.py"  # the text of a functor must be found
     script.write_text(textwrap.dedent(ENDLESS.format(device=device)))

@@ -47,11 +47,13 @@ def test_one_card(name):
 SLOW = ("pagerank", "betweenness")
 
 
-@pytest.mark.parametrize("device", ["cuda+cuda", "cpu:1+cuda", "cuda:0+cuda:1"])
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in CALLS]
-)
-def test_sets(name, device):
+WAYS = [(name, d) for name in CALLS for d in ("cuda+cuda", "cpu:1+cuda", "cuda:0+cuda:1")]
+FEW = [way for way in WAYS if way[0] not in SLOW and way != ("components", "cpu:1+cuda")]
+
+
+@pytest.mark.parametrize("way", slow_but(WAYS, *FEW), ids=" ".join)
+def test_sets(way):
+    name, device = way
     check(name, GRAPH if name in SLOW else DIRECTED, device=device)
 
 
@@ -65,8 +67,8 @@ def test_degenerate_graphs():
 @pytest.mark.parametrize("device", ["cuda", "cuda+cuda", "cpu:1+cuda"])
 def test_records_grow(device):
     """A run that begins with little room for what it records ends with enough."""
-    r = ev.run(Repeats, ev.generate.path(6), times=30, device=device, preallocate=False)
-    assert r.visits.tolist() == [30] * 6
+    r = ev.run(Repeats, ev.generate.path(6), times=12, device=device, preallocate=False)
+    assert r.visits.tolist() == [12] * 6
     if device == "cuda":
         assert r.stats["kernels"] > 1
 
