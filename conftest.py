@@ -1,8 +1,10 @@
 """What every test and doctest gets."""
 
+import gc
 import importlib.util
 import os
 import signal
+from collections.abc import Iterator
 from typing import Any
 
 import hypothesis
@@ -22,6 +24,14 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # These import numba-cuda, which is an extra.
 _TOLD = [f"**/device/cuda/{name}.py" for name in ("arrays", "intrinsics", "serial", "ufuncs")]
 collect_ignore_glob = [] if importlib.util.find_spec("numba_cuda") else _TOLD
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _little_to_collect() -> Iterator[None]:
+    """What the compiler keeps is no garbage, and to look through all of it takes seconds."""
+    yield
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

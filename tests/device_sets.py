@@ -25,7 +25,7 @@ PROGRAMS = [
     DanglingPageRank,
 ]  # fmt: skip
 # Those that `make test` compiles for parts: see `engine/test_kernel_texts.py`.
-FEW_PROGRAMS = [Search, Paths, Labels, Gathered, Scattered, OnEdges, Reset, Totals]
+FEW_PROGRAMS = [Search, Gathered, Scattered, OnEdges, Reset, Totals]
 # Of each program one direction, since each is a kernel to be compiled.
 DIRECTION = {Nearest: "pull", Plain: "push", Scattered: "push", OnEdges: "pull"}
 

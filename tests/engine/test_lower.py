@@ -12,6 +12,7 @@ from evener.algorithms.pagerank import PageRank
 from evener.algorithms.sssp import SSSP
 from evener.cli import main
 from places import ROOT
+from programs.loops import Repeats
 
 GRAPH = ev.generate.rmat(6, 4, seed=1, weights=(1, 9))
 COMPILED = ["cpu", "cpu:1", "cpu+cpu", "cuda", "cuda:3", "cuda+cuda", "cpu+cuda"]
@@ -89,7 +90,7 @@ def test_what_is_refused(options, message):
 def test_ptx():
     pytest.importorskip("numba_cuda")
     for device in ("cuda", "cuda+cuda", "cpu+cuda"):
-        assert ".visible .entry" in ev.lower(BFS, GRAPH, device=device).ptx
+        assert ".visible .entry" in ev.lower(Repeats, GRAPH, device=device).ptx
     with pytest.raises(ev.DeviceError, match="there is no PTX for cpu"):
         _ = ev.lower(BFS, GRAPH).ptx
 

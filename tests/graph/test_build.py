@@ -12,6 +12,7 @@ from evener.graph import build
 from evener.graph.arguments import WEIGHT_DTYPES
 from evener.graph.csr import Graph
 from graphs import DUPLICATES, Edges, assert_csr, assert_same, edges, reference_csr
+from tables import slow_but
 
 OPTIONS = {
     "directed": st.booleans(),
@@ -155,7 +156,7 @@ def test_wide_ids_need_wide_records(data):
 
 @pytest.mark.usefixtures("wide")
 @pytest.mark.parametrize("duplicates", DUPLICATES)
-@pytest.mark.parametrize("dtype", [None, *WEIGHT_DTYPES])
+@pytest.mark.parametrize("dtype", slow_but([None, *WEIGHT_DTYPES], None, np.int32, np.float64))
 def test_types_of_huge_graphs(dtype, duplicates, monkeypatch):
     true_layout = build._layout
     monkeypatch.setattr(  # ids of over 31 bits never come with 32-bit records

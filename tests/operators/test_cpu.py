@@ -16,6 +16,7 @@ from numpy import int32, int64
 
 import evener as ev
 from comparing import assert_fields, case
+from evener.algorithms.sssp import SSSP
 from evener.device import atomic
 from evener.engine.request import DIRECTIONS
 from evener.engine.run import run
@@ -31,7 +32,7 @@ from evener.programs.stages import (
 )
 from graphs import WHOLE_WEIGHTS
 from programs.merged import Extremes, Offers, assert_extremes
-from programs.searches import Nearest, Search
+from programs.searches import Search
 from programs.stages import Everything
 from tables import slow_but
 
@@ -65,10 +66,10 @@ def test_everything():
 
 def test_distances():
     for name, graph in WHOLE_WEIGHTS.items():
-        expected = run(Nearest, graph, source=0, device="python")
+        expected = run(SSSP, graph, source=0, device="python")
         for delta, threads in itertools.product((0.3, 10.0, 1e9), THREADS):
             with case(name, delta, threads):
-                found = run(Nearest, graph, source=0, delta=delta, device=f"cpu:{threads}")
+                found = run(SSSP, graph, source=0, delta=delta, device=f"cpu:{threads}")
                 assert_fields(found, expected, ["distance"])
 
 
@@ -146,19 +147,17 @@ def test_the_next_process_compiles_nothing(tmp_path):
             loop = ev.stages.compute(touch, over="all")
 
         graph = ev.generate.path(4)
-        runs = [ev.run(Named, graph, device="cpu:1") for _ in range(2)]
-        runs.append(ev.bfs(graph, 0, device="cpu:2"))
-        print([one.stats["from_cache"] for one in runs])
+        print([ev.run(Named, graph, device="cpu:1").stats["from_cache"] for _ in range(2)])
         """
     )
     kept = tmp_path / "kept"
     environment = {**os.environ, "EVENER_CACHE": str(kept)}
-    for expected in ("[False, True, False]", "[True, True, True]"):
+    for expected in ("[False, True]", "[True, True]"):
         done = subprocess.run(
             [sys.executable, script], capture_output=True, text=True, env=environment, check=True
         )
         assert done.stdout.strip() == expected
-        assert len(list(kept.glob("worker-*"))) == 2
+        assert len(list(kept.glob("worker-*"))) == 1
 
 
 def test_what_only_the_interpreter_runs_is_said():
@@ -214,15 +213,13 @@ class Scaled(Program):
 @pytest.mark.parametrize("device", ["cpu:1", "cpu:1+cpu:1", "cpu:1+python"])
 def test_globals_that_change(device, monkeypatch):
     graph = ev.generate.path(4)
-    for scale in (1, 2, 0.5) if device == "cpu:1" else (1, 0.5):  # another value, another type
+    for scale in (1, 2, 0.5) if device == "cpu:1" else (2, 0.5):  # another value, another type
         monkeypatch.setitem(globals(), "SCALE", scale)
         found = ev.run(Scaled, graph, device=device).around
         assert found.tolist() == [3 * scale, 6 * scale, 6 * scale, 3 * scale]
 
 
-@pytest.mark.parametrize(
-    "device", slow_but(["cpu:1", "cpu:1+cpu:1", "cpu:1+python"], "cpu:1", "cpu:1+cpu:1")
-)
+@pytest.mark.parametrize("device", slow_but(["cpu:1", "cpu:1+cpu:1", "cpu:1+python"], "cpu:1"))
 def test_scalars_of_weights_of_other_types(device):
     def extremes(graph):
         found = run(Extremes, graph, device=device)

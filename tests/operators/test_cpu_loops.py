@@ -20,6 +20,7 @@ from evener.programs.stages import (
 from graphs import WHOLE_WEIGHTS, with_int64_weights
 from programs.loops import EdgesThroughout, LoopsInLoops, Nested, OverEdges, Repeats
 from programs.ordered import FALLING, SETTLED, Bounded, BucketsFrom, NearestFrom, TwiceNearest
+from programs.stages import OnEdges
 from tables import slow_but
 
 pytestmark = pytest.mark.usefixtures("whole_crews")
@@ -47,8 +48,14 @@ def on_all(program, names, source=lambda graph: 0, **options):
                 yield found, expected
 
 
+def test_frontiers_of_edges():
+    for found, expected in on_all(OnEdges, ["heavy", "after"], None):
+        assert_counted(found, expected)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("source", [lambda graph: 0, lambda graph: graph.num_vertices - 1])
-def test_frontiers_of_edges(source):
+def test_frontiers_of_edges_in_loops_and_replays(source):
     for found, expected in on_all(OverEdges, ["level", "seen", "weights", "backed"], source):
         assert_counted(found, expected)
 
@@ -137,10 +144,10 @@ def test_what_is_counted():
         assert [row["edges"] for row in found.trace] == [row["edges"] for row in expected.trace]
 
 
-def stress(times):
+def stress(times, *more):
     graph = WHOLE_WEIGHTS["random, directed"]
     cases = [
-        (OverEdges, {"source": 0}, ["level", "seen", "weights", "backed"]),
+        *more,
         (EdgesThroughout, {"source": 0}, ["seen", "visits"]),
         (Bounded, {"source": 0, "delta": 1.0}, ["distance", "first", "settled", "replayed"]),
         (Nested, {"source": 0}, ["hops", "spread", "around"]),
@@ -159,7 +166,7 @@ def test_dozens_of_small_runs():
 
 @pytest.mark.slow
 def test_thousands_of_small_runs():
-    stress(500)
+    stress(200, (OverEdges, {"source": 0}, ["level", "seen", "weights", "backed"]))
 
 
 @pytest.mark.parametrize("device", ["cpu:2", "cpu:1+cpu:1"])

@@ -17,7 +17,7 @@ from evener.algorithms.connected_components import Components
 from evener.algorithms.pagerank import (
     PageRank,
 )
-from evener.algorithms.sssp import SSSP
+from evener.algorithms.sssp import SSSP, TargetSSSP
 from evener.device import cuda as device
 from evener.engine.job import field_dtype, set_up
 from evener.engine.partition.partitioners import partition
@@ -142,7 +142,7 @@ def test_an_older_gpu():
 
 
 WAYS = [(program, hub) for program in ALL for hub in (False, True)]
-FEW_WAYS = [(SSSP, False), *((program, True) for program in COVERING["gpu_beside_cpu"][:3])]
+FEW_WAYS = [(SSSP, False), (TargetSSSP, True)]
 
 
 @pytest.mark.parametrize(

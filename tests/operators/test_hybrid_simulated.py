@@ -27,7 +27,7 @@ from evener.engine.targets import parts_gpu as gpu_parts
 from evener.operators.gpu.record import NEEDED
 from evener.operators.shared import handshake
 from evener.operators.shared.policies import policy_of
-from evener.programs.stages import advance, compute, filter, repeat
+from evener.programs.stages import advance, backwards, compute, filter, repeat
 from failing import fail_at
 from graphs import SIMULATED
 from parts_gpu_simulator import Simulation, simulate_hybrid
@@ -49,8 +49,7 @@ SETS = [["cpu", "cuda"], ["cuda", "cpu", "cpu"], ["cuda", "cpu", "cuda"]]
 
 def check(program, graph, kinds, direction="auto", partition="random"):
     parameters = parameters_for(program, graph)
-    if program is Bounded:
-        parameters["delta"] = 1.0
+    parameters |= {Bounded: {"delta": 1.0}, Repeats: {"times": 3}}.get(program, {})
     want = set_up(program, graph, parameters)
     interpret(want, direction)
     have = simulate_hybrid(program, graph, kinds, partition, direction, **parameters)
@@ -185,8 +184,8 @@ def test_running_ahead(program, late, monkeypatch):
         return asked[-1]
 
     monkeypatch.setattr(handshake.are_late, "of_gpu", compiled(are_late))
-    graphs = [("rmat", 2), ("grid", 2), ("directed", 3), ("long lists", 2), ("loop", 2)]
-    for name, k in graphs[: 5 - issubclass(program, Hops)]:
+    graphs = [("rmat", 2), ("directed", 3), ("loop", 2), ("grid", 2), ("long lists", 2)]
+    for name, k in graphs[: 3 if late is in_turn else 5 - issubclass(program, Hops)]:
         check(program, SIMULATED[name], ["cuda"] * k, "push", "random" if k == 2 else "contiguous")
     assert any(asked) == late() or late is in_turn
     check(program, SIMULATED["grid"], SETS[0], "push")
@@ -234,7 +233,9 @@ def test_by_degree():
     check(BFS, SIMULATED["rmat"], SETS[0], partition="high:alpha=0.5")
 
 
-@pytest.mark.parametrize("program", slow_but([BFS, SSSP], SSSP), ids=lambda p: p.__name__)
+@pytest.mark.parametrize(
+    "program", slow_but([BFS, SSSP, Repeats], Repeats), ids=lambda p: p.__name__
+)
 def test_a_cpu_part_that_fails_lets_the_others_go(program, monkeypatch):
     fail_at(monkeypatch, 0, 1)
     with pytest.raises(ev.DeviceError, match="partition 0 on cpu:1 failed"):
@@ -277,6 +278,25 @@ def test_a_record_of_a_gpu_that_is_full_stops_all():
     assert job.fields["visits"].tolist() == [4] * graph.num_vertices
 
 
+class OneAlone(ev.Program):
+    """Records twenty supersteps in which one vertex is in the frontier."""
+
+    visits = ev.Field(np.int64)
+
+    @ev.functor
+    def stays(v, s):
+        return s.superstep < 20
+
+    @ev.functor
+    def touch(v, s):
+        s.visits[v] += 1
+
+    def start(self):
+        return [0]
+
+    loop = (repeat(filter(stays), record=True), backwards(compute(touch)))
+
+
 def test_a_record_that_is_full_of_empty_supersteps_asks_for_more(monkeypatch):
     """If it asked for nothing, the cpu would be taken for the one that is full."""
     given = []
@@ -287,7 +307,7 @@ def test_a_record_that_is_full_of_empty_supersteps_asks_for_more(monkeypatch):
             super().__init__(kernel, arguments)
 
     monkeypatch.setattr(parts_gpu_simulator, "Simulation", Watched)
-    graph = ev.generate.path(40)  # it takes 20 supersteps to the half of the GPU
+    graph = ev.generate.path(40)
     with pytest.raises(RecordIsFull):
-        simulate_hybrid(Betweenness, graph, SETS[0], "contiguous", room=11, sources=[0])
+        simulate_hybrid(OneAlone, graph, SETS[0], "contiguous", room=11)
     assert given[0].trace[NEEDED] == 12

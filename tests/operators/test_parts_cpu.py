@@ -1,5 +1,6 @@
 """Compiled partitions: what one device gives, for every program, merge and number of parts."""
 
+import itertools
 import json
 import signal
 import threading
@@ -20,6 +21,7 @@ from evener.engine.partition import divide as parts
 from evener.engine.partition.divide import divide_by
 from evener.engine.partition.partitioners import partition as assign
 from evener.engine.reference.parts import run_partitioned
+from evener.engine.request import DIRECTIONS
 from evener.engine.targets import parts_cpu as native_parts
 from evener.engine.targets.parts_cpu import execute_parts
 from evener.errors import DeviceError
@@ -28,9 +30,9 @@ from failing import fail_at
 from graphs import DEGENERATE, weighted_by_arc, with_int64_weights
 from programs.cases import needs_source
 from programs.examples import module
-from programs.merged import Counted
-from programs.searches import Paths, Search
-from programs.stages import Frontiers, Gathered, Labels
+from programs.merged import Counted, Reset
+from programs.searches import Search
+from programs.stages import Frontiers, Gathered, Scattered
 from tables import slow_but
 
 K = [1, 2, 3, 8]
@@ -94,7 +96,7 @@ FEW = ["bfs", "sssp parents", "pagerank", "components"]
 def test_algorithms(name):
     at = list(ALGORITHMS).index(name)
     graph, algorithm = small(directed=at % 2 == 1), ALGORITHMS[name]
-    expected = algorithm(graph, device="cpu:1")
+    expected = algorithm(graph, device="python")
     device = THREE if name in ("bfs", "components") else TWO
     found = algorithm(graph, device=device, partition=["random", "static"][at % 2])
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
@@ -103,16 +105,18 @@ def test_algorithms(name):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("directed", [False, True])
-@pytest.mark.parametrize("direction", ["push", "pull", "auto"])
-@pytest.mark.parametrize("partition", ["random", "static", "uneven"])
-@pytest.mark.parametrize("k", [2, 3, 8])
 @pytest.mark.parametrize("name", ALGORITHMS)
-def test_algorithms_in_full(name, k, partition, direction, directed):
+def test_algorithms_in_full(name, directed):
     graph, algorithm = small(directed), ALGORITHMS[name]
-    given = uneven(k) if partition == "uneven" else partition
     expected = algorithm(graph, device="cpu:1")
-    found = algorithm(graph, device="+".join(["cpu:1"] * k), partition=given, direction=direction)
-    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+    for k, partition, direction in itertools.product(
+        (2, 3, 8), ("random", "static", "uneven"), DIRECTIONS
+    ):
+        given = uneven(k) if partition == "uneven" else partition
+        devices = "+".join(["cpu:1"] * k)
+        with case(k, partition, direction):
+            found = algorithm(graph, device=devices, partition=given, direction=direction)
+            np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
 
 def uneven(k):
@@ -155,13 +159,13 @@ def test_all_edges_cross(k):
     src = np.repeat(np.arange(n), 2)
     graph = weighted_by_arc(ev.Graph.from_edges(src, (src + np.tile([1, k + 1], n)) % n))
     at = lambda graph, shares: np.arange(graph.num_vertices) % len(shares)  # noqa: E731
-    for program in (Search, Paths, Labels):
+    for program in (Search, Scattered, Reset):
         check(program, graph, k, at, **given_for(program, graph))
 
 
 def test_uneven_and_empty_parts():
     graph = weighted_by_arc(small())
-    for program in (Search, Paths, Labels, Gathered):
+    for program in (Search, Scattered, Gathered):
         _, many = check(program, graph, 5, uneven(5), **given_for(program, graph))
         assert many.stats["owned"][1:4] == [0, 0, 0]
 

@@ -1,5 +1,7 @@
 """Searches: one of each merge, and with a record."""
 
+from __future__ import annotations  # as the algorithms have it, with which they share kernels
+
 import math
 
 import numpy as np
@@ -14,18 +16,21 @@ from evener.programs.stages import (
     repeat,
 )
 
-FAR = 2**31 - 1
+FAR = UNREACHED = 2**31 - 1
 
 
 class Search(Program):
-    """Breadth-first: a minimum that leads a parent."""
+    """Breadth-first: a minimum that leads a parent.
 
-    depth = Field(np.int32, fill=FAR, merge="min", missing=-1)
+    Its functors are those of `evener.algorithms.bfs`, so that they have one kernel.
+    """
+
+    depth = Field(np.int32, fill=UNREACHED, merge="min", missing=-1)
     parent = Field(VERTEX, fill=-1, follows=depth)
 
     @functor
     def unreached(dst, s):
-        return s.depth[dst] == FAR
+        return s.depth[dst] == UNREACHED
 
     @functor
     def reach(src, dst, edge, s):

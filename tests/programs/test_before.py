@@ -26,8 +26,8 @@ def widest_within(graph, source, stops):
 
 WAYS = [f"{device} {way}" for device in DEVICES for way in ("push", "pull")]
 FEW = [
-    "python push", "python pull", "cpu:1 push", "cpu pull", "python+python push",
-    "python+python pull", "cpu+cpu pull", "cpu:1+python push",
+    "python push", "python pull", "cpu pull", "python+python push", "python+python pull",
+    "cpu:1+python push",
 ]  # fmt: skip
 
 

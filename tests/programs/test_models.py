@@ -16,6 +16,7 @@ from evener.programs.vertex import VertexProgram
 from graphs import Made, random_graph, weighted
 from programs.examples import module
 from programs.stages import Around, Neighbours, Outwards
+from tables import slow_but
 
 DEVICES = ["python", "python+python", "cpu:1", "cpu:2"]
 on_devices = pytest.mark.parametrize("device", DEVICES)
@@ -49,7 +50,7 @@ def test_searches(graph, device, model):
 
 
 @models
-@on_devices
+@pytest.mark.parametrize("device", slow_but(DEVICES, "python", "python+python"))
 def test_components(graph, device, model):
     graph = graph.symmetrize() if graph.directed else graph
     label = run(module(model).Labels, graph, device=device).label
@@ -58,7 +59,7 @@ def test_components(graph, device, model):
 
 
 @models
-@on_devices
+@pytest.mark.parametrize("device", slow_but(DEVICES, "python", "python+python"))
 def test_ranks(device, model):
     graph = ev.generate.rmat(6, 5, seed=4).largest_component()
     rank = run(module(model).Rank, graph, device=device).rank
