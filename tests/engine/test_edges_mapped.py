@@ -363,8 +363,8 @@ def test_a_run_goes_where_auto_says(kron, monkeypatch):
     np.testing.assert_array_equal(result.depth, ev.bfs(kron, 0, device="cpu").depth)
 
 
-@pytest.mark.parametrize("asked", [True, False])
-def test_what_both_together_cannot_do_is_left_to_the_gpu(kron, asked, monkeypatch):
+@pytest.mark.parametrize("explicit", [True, False])
+def test_what_both_together_cannot_do_is_left_to_the_gpu(kron, explicit, monkeypatch):
     def refuse(job, *_):
         job.stats["threads"] = [1, 0]
         raise NotLoweredError("BFS has something.")
@@ -374,9 +374,9 @@ def test_what_both_together_cannot_do_is_left_to_the_gpu(kron, asked, monkeypatc
     monkeypatch.setattr(gpu, "execute", lambda job, *rest: given.append(rest) or ["It ran."])
     job = job_of(BFS, kron, source=0)
     devices = (Device("cpu", 1), Device("cuda"))
-    request = Request(devices, asked=asked, partition="high", limits=(None, 99))
+    request = Request(devices, explicit=explicit, partition="high", limits=(None, 99))
     target = target_of(devices)
-    if asked:
+    if explicit:
         with pytest.raises(NotLoweredError):
             run_on(target, job, request)
         return

@@ -207,14 +207,15 @@ def fill_fields(
 
     ``fixed`` ones are indexed by the ids that the user knows, whatever order vertices are in.
     """
-    made = {}
+    arrays = {}
     for name, field in fields.items():
-        array = field.made_by(library) if isinstance(field, DeferredArray) else library.array(field)
-        uniform = isinstance(field, DeferredArray) and field.is_uniform
+        deferred = isinstance(field, DeferredArray)
+        array = field.to_array(library) if deferred else library.array(field)
+        uniform = deferred and field.is_uniform
         if at.order is not None and name not in fixed and not uniform:
             array = array[at.order]
-        made[name] = array
-    return made
+        arrays[name] = array
+    return arrays
 
 
 def in_users_order(fields: dict[str, Any], at: OnDevice, fixed: set[str]) -> dict[str, Any]:

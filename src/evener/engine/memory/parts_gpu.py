@@ -283,4 +283,4 @@ def gather_fields(library: Any, job: Job, at: PartsOnDevice, fields: dict[str, A
 
 
 def _made(library: Any, field: Any) -> Any:
-    return field.made_by(library) if isinstance(field, DeferredArray) else library.array(field)
+    return field.to_array(library) if isinstance(field, DeferredArray) else library.array(field)

@@ -63,7 +63,7 @@ def run_on(target: Target, job: Job, request: Request) -> list[str]:
     except (NotLoweredError, MemoryBudgetError) as error:
         too_large = isinstance(error, MemoryBudgetError)
         turn_to = _NEXT.get(target.name)
-        if request.asked or turn_to is None or (too_large and target.name != "hybrid"):
+        if request.explicit or turn_to is None or (too_large and target.name != "hybrid"):
             raise
         then, said = turn_to(job, request)
         job.stats["device"] = str(then.devices[0])
