@@ -101,18 +101,18 @@ def placed(job, limit=None, besides=1000):
 def test_limits_and_free_memory_decide(kron, free):
     job = job_of(SSSP, kron, source=0)
     assert placed(job).mapped == ()
-    assert gpu_placement.told(placed(job)) == []
+    assert gpu_placement.reasons_of(placed(job)) == []
     limited = placed(job, 1000 + kron.indices.nbytes)
     assert [one.name for one in limited.mapped] == ["weights"]
     assert limited.mapped_bytes == kron.weights.nbytes
     assert limited.in_host_memory == ((kron, WEIGHTS),)
-    (told,) = gpu_placement.told(limited)
-    assert told.startswith("The GPU read weights (")
-    assert "and memory_limit allows" in told
+    (reason,) = gpu_placement.reasons_of(limited)
+    assert reason.startswith("The GPU read weights (")
+    assert "and memory_limit allows" in reason
     free(1000)
     everything = placed(job)
     assert everything.in_host_memory == everything.wanted == ((kron, NEIGHBOURS), (kron, WEIGHTS))
-    assert "and the GPU has 1000 B" in gpu_placement.told(everything)[0]
+    assert "and the GPU has 1000 B" in gpu_placement.reasons_of(everything)[0]
     # What the card has of the graph is not lost to it.
     graph_cache(kron)[NEIGHBOURS, 0] = kron.indices
     assert [one.name for one in placed(job).mapped] == ["weights"]

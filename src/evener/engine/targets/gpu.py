@@ -116,7 +116,7 @@ def execute(
     ]
     if lowered.relabels:
         reasons.append("On the GPU vertices are in the order of their degrees.")
-    return [*reasons, *placement.told(placed)]
+    return [*reasons, *placement.reasons_of(placed)]
 
 
 def _chosen(schedule: str) -> str:

@@ -133,7 +133,9 @@ are 'auto', 'random', 'static', 'contiguous', 'metis', 'biased', 'high', 'low' a
         partitioner = partitioner._replace(**{key: _option(how, name, key, value)})
     if partitioner.shares is not None:
         if k is not None and len(partitioner.shares) != k:
-            raise EvenerError(f"partition {how!r} has {len(partitioner.shares)} shares for {k} parts.")
+            raise EvenerError(
+                f"partition {how!r} has {len(partitioner.shares)} shares for {k} parts."
+            )
         _checked(partitioner.shares)
     return partitioner
 
@@ -149,7 +151,9 @@ def _option(how: str, name: str, key: str, value: str) -> Any:
             return tuple(map(float, value.split("/")))
         number = float(value)
     except ValueError:
-        raise EvenerError(f"partition {how!r}: {key} is {value!r}, which is not a number.") from None
+        raise EvenerError(
+            f"partition {how!r}: {key} is {value!r}, which is not a number."
+        ) from None
     if not 0 <= number <= 1:
         raise EvenerError(f"partition {how!r}: {key} is {value}; it must be between 0 and 1.")
     return number
