@@ -23,8 +23,8 @@ from evener.engine.codegen.functors import (
     functors_of,
     kernel_key,
     name_totals,
+    raised_as_mistakes,
     state_of,
-    told_as_mistakes,
     weights_of,
 )
 from evener.engine.codegen.print_cpu_led import lower_cpu
@@ -95,7 +95,7 @@ def execute(job: Job, threads: int, direction: str = "auto") -> None:
 
 def _run(job: Job, plan: _Plan, hands: int, arguments: CpuArguments) -> bool:
     """Run the kernel; returns whether it could not go on."""
-    with told_as_mistakes(job.declaration):
+    with raised_as_mistakes(job.declaration):
         return run_led(plan.worker, hands, new_sync(), *arguments)
 
 

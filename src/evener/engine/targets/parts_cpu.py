@@ -23,8 +23,8 @@ from evener.engine.codegen.functors import (
     functors_of,
     kernel_key,
     name_totals,
+    raised_as_mistakes,
     state_of,
-    told_as_mistakes,
     unsigned,
 )
 from evener.engine.codegen.plan import KernelPlan
@@ -345,7 +345,7 @@ class Teams:
         self, watch: Callable[[], None] | None = None, let_go: Callable[[], None] | None = None
     ) -> None:
         """Run all parts; the first that fails fails the run."""
-        with told_as_mistakes(self.d):
+        with raised_as_mistakes(self.d):
             returned = run_teams(self.worker, self.teams, self.sync, watch, let_go)
         for p, codes in zip(self.local, returned, strict=True):
             if min(codes) < 0:
