@@ -386,7 +386,7 @@ def test_a_device_that_fails_ends_the_run_at_once(devices, part, fail, monkeypat
     fail(monkeypatch, part, 2)
     for _ in range(2):  # the first time it also compiles
         with pytest.raises(
-            DeviceError, match=rf"partition {part} on cpu:\d failed, so the run did"
+            DeviceError, match=rf"partition {part} on cpu:\d failed, so the run failed"
         ):
             ev.run(Search, graph, source=0, device=devices)
     monkeypatch.undo()
