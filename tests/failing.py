@@ -29,7 +29,7 @@ def fail_beside_python(monkeypatch, part, superstep):
 
     def failing(self, *args, **options):
         if (self.number, self.s.superstep) == (part, superstep):
-            raise DeviceError(f"partition {part} on cpu:{self.threads} failed, so the run did.")
+            raise DeviceError(f"partition {part} on cpu:{self.threads} failed, so the run failed.")
         return run(self, *args, **options)
 
     monkeypatch.setattr(CompiledPart, "run", failing)

@@ -187,7 +187,7 @@ def simulate(
         arguments = arguments._replace(kept=Record(*longer))
     for name, partial in arguments.partials._asdict().items():
         job.scalars[name] = partial[0]
-    gpu._tell(job, arguments.trace, arguments.trace, 0.0, schedule)
+    gpu._write_stats(job, arguments.trace, arguments.trace, 0.0, schedule)
     job.fields = in_users_order(fields, at, fixed)
     return job
 

@@ -200,7 +200,7 @@ def test_a_parameter_named_like_an_option(run, tmp_path):
         (["bfs", RMAT, "--source", "0", "--device", "cpu:0"], "'cpu:0'"),
         (["bfs", RMAT, "--source", "0", "--device", "cpu+tpu"], "no device 'tpu'"),
         (["bfs", "missing.evg", "--source", "0", "--device", "cpu:99999"], "this machine grants "),
-        (["bfs", RMAT, "--source", "0", "--device", "python+cuda"], "python goes together with"),
+        (["bfs", RMAT, "--source", "0", "--device", "python+cuda"], "python combines with"),
         (["bfs", RMAT, "--source", "0", "--direction", "up"], "direction is 'up'"),
         (["bfs", RMAT, "--source", "0", "--exchange", "gossip"], "exchange is 'gossip'"),
         (["bfs", RMAT, "--source", "0", "--schedule", "gantt"], "schedule is for a GPU"),

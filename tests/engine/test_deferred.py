@@ -28,7 +28,7 @@ def test_writes_are_repeated(write):
     write(have)
     write(want)
     assert have.is_deferred
-    np.testing.assert_array_equal(have.made_by(np), want)
+    np.testing.assert_array_equal(have.to_array(np), want)
 
 
 def test_one_field_begins_as_another():
@@ -36,10 +36,10 @@ def test_one_field_begins_as_another():
     rank[:] = 0.25
     jumps[:] = rank
     assert jumps.is_uniform
-    np.testing.assert_array_equal(jumps.made_by(np), np.full(6, 0.25, np.float32))
+    np.testing.assert_array_equal(jumps.to_array(np), np.full(6, 0.25, np.float32))
     rank[3] = 1.0  # no longer uniform: then it is copied element by element
     jumps[:] = rank
-    np.testing.assert_array_equal(jumps.made_by(np), [0.25, 0.25, 0.25, 1.0, 0.25, 0.25])
+    np.testing.assert_array_equal(jumps.to_array(np), [0.25, 0.25, 0.25, 1.0, 0.25, 0.25])
 
 
 def test_mistakes_are_told_at_once():

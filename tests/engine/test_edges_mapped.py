@@ -101,18 +101,18 @@ def placed(job, limit=None, besides=1000):
 def test_limits_and_free_memory_decide(kron, free):
     job = job_of(SSSP, kron, source=0)
     assert placed(job).mapped == ()
-    assert gpu_placement.told(placed(job)) == []
+    assert gpu_placement.reasons_of(placed(job)) == []
     limited = placed(job, 1000 + kron.indices.nbytes)
     assert [one.name for one in limited.mapped] == ["weights"]
     assert limited.mapped_bytes == kron.weights.nbytes
     assert limited.in_host_memory == ((kron, WEIGHTS),)
-    (told,) = gpu_placement.told(limited)
-    assert told.startswith("The GPU read weights (")
-    assert "and memory_limit allows" in told
+    (reason,) = gpu_placement.reasons_of(limited)
+    assert reason.startswith("The GPU read weights (")
+    assert "and memory_limit allows" in reason
     free(1000)
     everything = placed(job)
     assert everything.in_host_memory == everything.wanted == ((kron, NEIGHBOURS), (kron, WEIGHTS))
-    assert "and the GPU has 1000 B" in gpu_placement.told(everything)[0]
+    assert "and the GPU has 1000 B" in gpu_placement.reasons_of(everything)[0]
     # What the card has of the graph is not lost to it.
     graph_cache(kron)[NEIGHBOURS, 0] = kron.indices
     assert [one.name for one in placed(job).mapped] == ["weights"]
@@ -363,8 +363,8 @@ def test_a_run_goes_where_auto_says(kron, monkeypatch):
     np.testing.assert_array_equal(result.depth, ev.bfs(kron, 0, device="cpu").depth)
 
 
-@pytest.mark.parametrize("asked", [True, False])
-def test_what_both_together_cannot_do_is_left_to_the_gpu(kron, asked, monkeypatch):
+@pytest.mark.parametrize("explicit", [True, False])
+def test_what_both_together_cannot_do_is_left_to_the_gpu(kron, explicit, monkeypatch):
     def refuse(job, *_):
         job.stats["threads"] = [1, 0]
         raise NotLoweredError("BFS has something.")
@@ -374,9 +374,9 @@ def test_what_both_together_cannot_do_is_left_to_the_gpu(kron, asked, monkeypatc
     monkeypatch.setattr(gpu, "execute", lambda job, *rest: given.append(rest) or ["It ran."])
     job = job_of(BFS, kron, source=0)
     devices = (Device("cpu", 1), Device("cuda"))
-    request = Request(devices, asked=asked, partition="high", limits=(None, 99))
+    request = Request(devices, explicit=explicit, partition="high", limits=(None, 99))
     target = target_of(devices)
-    if asked:
+    if explicit:
         with pytest.raises(NotLoweredError):
             run_on(target, job, request)
         return

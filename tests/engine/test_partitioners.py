@@ -188,13 +188,13 @@ def test_functions_get_shares_and_are_taken_at_their_word():
 @pytest.mark.parametrize(
     ("returned", "message"),
     [
-        ([0, 1], "partitioner wrong must return 3 whole numbers below 2"),
-        ([[0, 1, 1]], "must return 3 whole numbers below 2, .* not int64 of shape \\(1, 3\\)"),
-        ([0.0, 1.0, 1.0], "whole numbers below 2, the part of each vertex, not float64"),
-        (None, "whole numbers below 2"),
-        ([0, 1, 2], "whole numbers below 2, but 2 is among them"),
-        ([0, -1, 1], "whole numbers below 2, but -1 is among them"),
-        ([0, 0, 0], "partitioner wrong leaves part 1 empty, which has a share of 0.5"),
+        ([0, 1], "partitioner wrong must return 3 whole numbers from 0 to 1"),
+        ([[0, 1, 1]], "must return 3 whole numbers from 0 to 1, .* not int64 of shape \\(1, 3\\)"),
+        ([0.0, 1.0, 1.0], "whole numbers from 0 to 1, the part of each vertex, not float64"),
+        (None, "whole numbers from 0 to 1"),
+        ([0, 1, 2], "whole numbers from 0 to 1, not 2"),
+        ([0, -1, 1], "whole numbers from 0 to 1, not -1"),
+        ([0, 0, 0], "partitioner wrong leaves part 1 empty, whose share is 0.5"),
     ],
 )
 def test_mistakes_of_functions(returned, message):
@@ -217,9 +217,9 @@ def test_mistakes_of_functions(returned, message):
         ("static:seed=1", "static takes alpha, shares, not 'seed'"),
         ("high:alpha=2", "alpha is 2; it must be between 0 and 1"),
         ("high:alpha=nan", "alpha is nan; it must be between 0 and 1"),
-        ("high:alpha=x", "alpha is 'x', which is no number"),
+        ("high:alpha=x", "alpha is 'x', which is not a number"),
         ("random:shares=1/2/3", "has 3 shares for 2 parts"),
-        ("random:shares=0/0", "one above 0 at least"),
+        ("random:shares=0/0", "one of them above 0"),
     ],
 )
 def test_mistakes_in_names(how, message):
@@ -235,7 +235,7 @@ def test_mistakes_in_seeds(seed):
 
 @pytest.mark.parametrize("shares", [[], [0, 0], [1, -1], [1, np.nan], [np.inf, 1]], ids=str)
 def test_mistakes_in_shares(shares):
-    with pytest.raises(EvenerError, match="shares are .*; they must be numbers from 0 up"):
+    with pytest.raises(EvenerError, match="shares are .*; they must be numbers of at least 0"):
         partition(generate.path(3), "random", shares)
 
 

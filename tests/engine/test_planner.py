@@ -296,7 +296,7 @@ def test_what_edges_and_vertices_take_is_told_apart(edge, vertex, monkeypatch):
 
 PICKED = """
     import numpy as np
-    from evener.engine import measured
+    from evener.engine import measurement_keys
     from evener.programs import Field, Param, Program, functor
     from evener.programs.stages import advance, repeat
     from evener.device import atomic
@@ -308,7 +308,7 @@ PICKED = """
         def pick(src, dst, edge, s):
             return atomic.min(s.depth, dst, abs(s.depth[src]) + STEP) > 0
         loop = repeat(advance(pick), max_supersteps=rounds)
-    found = measured.code_of(Picked.declaration)
+    found = measurement_keys.code_of(Picked.declaration)
 """
 
 

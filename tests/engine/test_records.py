@@ -5,7 +5,7 @@ import pytest
 
 import evener as ev
 from evener.algorithms.bfs import BFS
-from evener.engine import records as preallocate
+from evener.engine import preallocation
 from evener.engine.job import set_up
 from evener.engine.preallocation import Preallocation, parse_preallocate
 from evener.engine.run import run
@@ -18,7 +18,7 @@ DEVICES = ("python", "cpu:1", "cpu:2", "cpu:1+cpu:1", "python+python")
 
 @pytest.fixture
 def nothing_remembered(monkeypatch):
-    monkeypatch.setattr(preallocate, "_factors", {})
+    monkeypatch.setattr(preallocation, "_factors", {})
 
 
 @pytest.mark.parametrize("given", [True, False, 1, 3.5, np.float32(2)])
@@ -143,4 +143,4 @@ def test_an_empty_graph():
 
 def test_options():
     assert parse_preallocate(True) == Preallocation(None, fixed=True)
-    assert parse_preallocate("auto") == preallocate.AS_NEEDED
+    assert parse_preallocate("auto") == preallocation.AS_NEEDED

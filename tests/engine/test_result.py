@@ -123,7 +123,7 @@ def test_paths(found):
     with pytest.raises(ProgramError, match="Labels keeps no parents"):
         run(Labels, NUMBERED, device="python").path_to(10)
     loop = Result("Own", NUMBERED, {"parent": np.array([1, 0, -1, -1])})
-    with pytest.raises(GraphError, match="go round in a circle"):
+    with pytest.raises(GraphError, match="form a cycle"):
         loop.path_to(10)
 
 

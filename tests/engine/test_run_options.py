@@ -21,7 +21,7 @@ STRINGS = DEGENERATE["strings"]()  # b to c to a
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("python+cuda:0", "python goes together with CPUs, not with a GPU"),
+        ("python+cuda:0", "python combines with CPUs, not with GPUs"),
         ("cuda:x", "there is no device 'cuda:x'"),
         ("cpu+python+gpu", "there is no device 'gpu'"),
         ("gpu", "there is no device 'gpu'"),

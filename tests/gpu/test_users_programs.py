@@ -8,7 +8,7 @@ from cases import LOOPS, random_graph, weighted
 
 import evener as ev
 from evener.device.cuda import GridKernel
-from evener.engine import records as preallocate
+from evener.engine import preallocation
 from evener.engine.run import run
 from evener.engine.targets import gpu
 from evener.errors import MemoryBudgetError
@@ -114,7 +114,7 @@ def test_kernels_that_return_for_more_room(program, monkeypatch):
 def test_room_for_records(device, monkeypatch):
     graph = ev.generate.rmat(9, 6, seed=3)
     want = run(Repeats, graph, device="cpu", times=5)
-    monkeypatch.setattr(preallocate, "_factors", {})  # the CPU remembers too
+    monkeypatch.setattr(preallocation, "_factors", {})  # the CPU remembers too
     for given in (True, 3):
         with pytest.raises(MemoryBudgetError, match="preallocate has room for [13]; give it"):
             run(Repeats, graph, device=device, times=5, preallocate=given)

@@ -246,11 +246,11 @@ def test_mistakes_of_partitioners(devices):
     graph = ev.generate.path(6)
     k = devices.count("+") + 1
     mistakes = {
-        f"partitioner wrong must return 6 whole numbers below {k}": [0] * 5,
-        f"whole numbers below {k}, but {k} is among them": [k] * 6,
-        f"whole numbers below {k}, but -1 is among them": [0, 1, 0, 1, 0, -1],
+        f"partitioner wrong must return 6 whole numbers from 0 to {k - 1}": [0] * 5,
+        f"whole numbers from 0 to {k - 1}, not {k}": [k] * 6,
+        f"whole numbers from 0 to {k - 1}, not -1": [0, 1, 0, 1, 0, -1],
         "not float64": [0.5] * 6,
-        f"leaves part {k - 1} empty, which has a share of": [*range(k - 1), *[0] * (7 - k)],
+        f"leaves part {k - 1} empty, whose share is": [*range(k - 1), *[0] * (7 - k)],
     }
     for message, returned in mistakes.items():
 
@@ -384,7 +384,7 @@ def test_a_device_that_fails_ends_the_run_at_once(devices, part, fail, monkeypat
     fail(monkeypatch, part, 2)
     for _ in range(2):  # the first time it also compiles
         with pytest.raises(
-            DeviceError, match=rf"partition {part} on cpu:\d failed, so the run did"
+            DeviceError, match=rf"partition {part} on cpu:\d failed, so the run failed"
         ):
             ev.run(Search, graph, source=0, device=devices)
     monkeypatch.undo()

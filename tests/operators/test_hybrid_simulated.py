@@ -256,7 +256,7 @@ def test_the_cpu_gets_what_gpus_have_no_memory_for(nbytes, share, monkeypatch):
 def test_several_cpus_share_what_gpus_have_no_memory_for():
     from evener.engine.targets import hybrid
 
-    found = hybrid._with_so_much_on_cpus(1 / 16, [None, 0, None, 1], [0.25, 0.1, 0.25, 0.4])
+    found = hybrid._with_share_on_cpus(1 / 16, [None, 0, None, 1], [0.25, 0.1, 0.25, 0.4])
     assert found == "high:shares=0.03125/0.1875/0.03125/0.75"
 
 

@@ -1,4 +1,4 @@
-"""The width of the buckets of an order by distance, where a run leaves it to the engine."""
+"""The width of the buckets of an order by distance, if the engine chooses it."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ from evener.graph.spread import spread_of
 
 
 def bucket_width(graph: Graph, arcs: int = 12) -> float:
-    """The width that suits a graph and a kind of device: mean weight × arcs ÷ mean degree².
+    """The width for a graph and a kind of device: mean weight × arcs ÷ mean degree².
 
-    A vertex should find about as many arcs within its own bucket as keep the processors busy,
-    but on a graph of high degree they are busy anyway, and each vertex relaxed too early is
-    relaxed again with its whole list: Meyer and Sanders show mean weight ÷ degree to bound that.
-    On lattices and roads the number of buckets, hence of barriers, costs more than relaxing
-    twice, so the width grows by another constant ÷ degree: the ``arcs`` of a bucket. On R-MAT,
-    uniform graphs and lattices 256 was fastest for GPUs, and 12 for threads, which fuse small
-    buckets.
+    A vertex should find about as many arcs within its own bucket as keep the processors busy.
+    Graphs of high degree keep them busy anyway, and a vertex relaxed too early is relaxed again
+    with its whole list: mean weight ÷ degree bounds that (Meyer and Sanders). On lattices and roads
+    the number of buckets, hence of barriers, costs more than relaxing twice, so the width grows by
+    another constant ÷ degree: the ``arcs`` of a bucket. On R-MAT, uniform graphs and lattices 256
+    was fastest for GPUs, and 12 for threads, which fuse small buckets.
 
     Examples
     --------

@@ -14,13 +14,13 @@ from evener.programs.checked import FAULTS, describe_faults, with_guards
 from evener.programs.program import Program, program_cache
 
 
-def asked_for(check: bool) -> bool:
-    """Whether a run is to check itself: its caller says so, or ``EVENER_CHECK``."""
+def is_requested(check: bool) -> bool:
+    """Whether a run must check itself, by its option or by ``EVENER_CHECK``."""
     return bool(check) or os.environ.get("EVENER_CHECK", "") not in ("", "0")
 
 
 class Checking:
-    """The checked form of a program, and what its runs found."""
+    """The checked form of a program, and the faults of its runs."""
 
     def __init__(self, program: type[Program], graph: Graph):
         d = program.declaration
@@ -28,16 +28,16 @@ class Checking:
         key = (texts_of(d), dtypes)
         known = program_cache(program, "checked")
         if key not in known:
-            known.clear()  # a changed global has made another program of it
+            known.clear()  # a global has changed, and so has the program
             known[key] = with_guards(program, lambda field: field_dtype(field.dtype, graph))
         self.program, self._places = known[key]
         self._original = program
 
     def finish(self, job: Job) -> None:
-        """Take the faults out of a job that has run; ProgramError if there are any."""
+        """Remove the faults from a job that has run; ProgramError if there are any."""
         faults = np.asarray(job.fields.pop(FAULTS))
         job.program = self._original
         labels = job.graph.labels
-        said = describe_faults(self._places, faults, lambda v: np.asarray(labels[v]).item())
-        if said is not None:
-            raise ProgramError(said)
+        message = describe_faults(self._places, faults, lambda v: np.asarray(labels[v]).item())
+        if message is not None:
+            raise ProgramError(message)

@@ -1,8 +1,8 @@
-"""Fields that are only written down: a fill value and a few assignments, for a device to repeat.
+"""Fields stored as a fill value and a few assignments, for a device to repeat.
 
-A program's ``start`` mostly sets one element of a field that is otherwise filled. On a GPU that is
-cheaper to do again than to upload. Whatever else ``start`` does with a field makes it an ordinary
-array first.
+A program's ``start`` usually fills a field and sets one element. On a GPU, repeating that is
+cheaper than uploading an array. Anything else that ``start`` does with a field turns it into an
+ordinary array first.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ FEW = 8  # elements that are written one by one
 
 
 class DeferredArray(np.lib.mixins.NDArrayOperatorsMixin):
-    """An array of one value, with the scalar assignments made since.
+    """A fill value and the assignments made since.
 
     Examples
     --------
@@ -37,16 +37,16 @@ class DeferredArray(np.lib.mixins.NDArrayOperatorsMixin):
 
     @property
     def is_deferred(self) -> bool:
-        """Whether no array was made so far."""
+        """Whether no array exists yet."""
         return self._array is None
 
     @property
     def is_uniform(self) -> bool:
-        """Whether all elements are equal, for all that was written down."""
+        """Whether nothing was assigned, so that all elements are equal."""
         return self._array is None and not self._writes
 
     def few_writes(self) -> list[tuple[int, Any]] | None:
-        """The elements that are not the fill value, where they are few; None if that is not known.
+        """The assigned elements; None if they are many, or an array exists.
 
         Examples
         --------
@@ -59,19 +59,19 @@ class DeferredArray(np.lib.mixins.NDArrayOperatorsMixin):
         """
         if self._array is not None:
             return None
-        found: list[tuple[int, Any]] = []
+        writes: list[tuple[int, Any]] = []
         for index, value in self._writes:
-            if isinstance(index, slice) or len(found) + np.size(index) > FEW:
+            if isinstance(index, slice) or len(writes) + np.size(index) > FEW:
                 return None
             places = np.atleast_1d(index)
             values = np.broadcast_to(np.asarray(value).astype(self.dtype), places.shape)
-            found += [
+            writes += [
                 (int(p) % self.size, v) for p, v in zip(places.flat, values.flat, strict=True)
             ]
-        return found
+        return writes
 
-    def made_by(self, library: Any) -> Any:
-        """The array, in memory of a library that works like NumPy."""
+    def to_array(self, library: Any) -> Any:
+        """The array, in memory of a library with NumPy's interface."""
         if self._array is not None:
             return library.array(self._array)
         array = library.empty(self.size, self.dtype)
@@ -88,7 +88,7 @@ class DeferredArray(np.lib.mixins.NDArrayOperatorsMixin):
 
     def _real(self) -> np.ndarray:
         if self._array is None:
-            self._array = self.made_by(np)
+            self._array = self.to_array(np)
             self._writes.clear()
         return self._array
 
@@ -102,7 +102,7 @@ class DeferredArray(np.lib.mixins.NDArrayOperatorsMixin):
         everything = isinstance(index, slice) and index == slice(None)
         is_number = isinstance(value, numbers.Number | np.bool_)
         is_column = isinstance(index, np.ndarray) and isinstance(value, np.ndarray)
-        if self._array is not None:  # somebody may have a view of it
+        if self._array is not None:  # a view of it may exist
             self._array[index] = value.get() if _is_elsewhere(value) else _plain(value)
         elif everything and _is_elsewhere(value) and value.shape == self.shape:
             self._writes = [(index, value.copy())]
@@ -122,7 +122,7 @@ class DeferredArray(np.lib.mixins.NDArrayOperatorsMixin):
             self._real()[index] = _plain(value)
 
     def _check(self, index: Any, value: Any) -> None:
-        """Complain now about what NumPy would complain about."""
+        """Raise now what NumPy would raise later."""
         np.empty(1, self.dtype)[0] = value
         places: Any = [] if isinstance(index, slice) else np.atleast_1d(index)
         if len(places) and not -self.size <= np.min(places) <= np.max(places) < self.size:
@@ -135,17 +135,17 @@ class DeferredArray(np.lib.mixins.NDArrayOperatorsMixin):
         return np.array(self._real(), dtype=dtype, copy=copy)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        given = [_plain(item) for item in inputs]
+        plain = [_plain(item) for item in inputs]
         if "out" in options:
             options["out"] = tuple(_plain(item) for item in options["out"])
-        result = getattr(ufunc, method)(*given, **options)
+        result = getattr(ufunc, method)(*plain, **options)
         return self if result is self._array else result
 
     def __array_function__(
         self, function: Any, types: Any, inputs: tuple[Any, ...], options: dict[str, Any]
     ) -> Any:
-        given = {name: _plain(item) for name, item in options.items()}
-        return function(*map(_plain, inputs), **given)
+        plain = {name: _plain(item) for name, item in options.items()}
+        return function(*map(_plain, inputs), **plain)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -154,12 +154,12 @@ class DeferredArray(np.lib.mixins.NDArrayOperatorsMixin):
 
 
 def new_array(field: Any) -> np.ndarray:
-    """An array for what a field will be in the end; of an ordinary array, that one."""
+    """An array for the final values of a field: the field itself if it is one."""
     return np.empty(field.size, field.dtype) if isinstance(field, DeferredArray) else field
 
 
 class Counting:
-    """The numbers from 0 on, for a field to begin with: made where they are needed.
+    """The numbers 0, 1, 2, … as the initial values of a field.
 
     Examples
     --------
@@ -184,7 +184,7 @@ def _copied(value: Any) -> Any:
 
 
 def _write(library: Any, array: Any, index: Any, value: Any) -> None:
-    """Write some elements of an array on a GPU, with a copy each where they are few."""
+    """Write some elements of an array on a GPU; a few are copied one by one."""
     places = np.atleast_1d(index)
     values = np.broadcast_to(np.asarray(value).astype(array.dtype), places.shape)
     if len(places) > FEW:

@@ -1,4 +1,4 @@
-"""Devices by their names: which there are, which a run takes, and how many threads each CPU has."""
+"""Devices by name: which exist, which a run uses, and how many threads each CPU has."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from evener.errors import DeviceError, did_you_mean
 
 
 class Kind(NamedTuple):
-    """What tells the devices of one kind from others, for all that plans and checks a run."""
+    """The traits of a kind of device, for planning and checking runs."""
 
-    has_threads: bool = False  # so many as its number says, or a share of the cores
-    is_card: bool = False  # has memory of its own; its number says which one it is
-    takes_turns: bool = False  # with others of a set, instead of running beside them
-    example_scale: int = 8  # of a graph on which a run takes a second at most
-    arcs_a_bucket: int = 12  # where an order leaves the width of buckets to the engine
+    has_threads: bool = False  # as many as its number, or a share of the cores
+    is_card: bool = False  # has its own memory; its number selects the GPU
+    takes_turns: bool = False  # runs after other devices of a set, not at the same time
+    example_scale: int = 8  # of a graph on which a run takes at most a second
+    arcs_a_bucket: int = 12  # if the engine chooses the width of buckets
 
 
 KINDS = {
@@ -37,7 +37,7 @@ class Device(NamedTuple):
 
     @property
     def traits(self) -> Kind:
-        """What is known of its kind."""
+        """The traits of its kind."""
         return KINDS[self.kind]
 
     def __str__(self) -> str:
@@ -45,7 +45,7 @@ class Device(NamedTuple):
 
 
 def cores_of(devices: Sequence[Device]) -> list[int]:
-    """Threads of each CPU in a set: those without a number share the cores that are left.
+    """Threads of each CPU in a set: those without a number share the remaining cores.
 
     Examples
     --------
@@ -61,12 +61,12 @@ def cores_of(devices: Sequence[Device]) -> list[int]:
 
 def threads_of(devices: Sequence[Device]) -> list[int]:
     """Threads of each device of a set; 0 for those that have none."""
-    given = iter(cores_of([one for one in devices if one.traits.has_threads]))
-    return [next(given) if one.traits.has_threads else 0 for one in devices]
+    counts = iter(cores_of([one for one in devices if one.traits.has_threads]))
+    return [next(counts) if one.traits.has_threads else 0 for one in devices]
 
 
-def choose_devices(given: str) -> tuple[list[Device], str]:
-    """The devices that a name stands for, and why these.
+def choose_devices(device: str) -> tuple[list[Device], str]:
+    """The devices that a name stands for, and the reason for the choice.
 
     Examples
     --------
@@ -74,10 +74,10 @@ def choose_devices(given: str) -> tuple[list[Device], str]:
     >>> choose_devices("python+python")
     ([Device(kind='python', number=None), Device(kind='python', number=None)], 'as asked for')
     """
-    if not isinstance(given, str):
-        raise DeviceError(f"device is {given!r}; it must be a name such as 'cpu' or 'cpu:4'.")
-    if given != "auto":
-        return _runnable(given), "as asked for"
+    if not isinstance(device, str):
+        raise DeviceError(f"device is {device!r}; it must be a name such as 'cpu' or 'cpu:4'.")
+    if device != "auto":
+        return _runnable(device), "as asked for"
     named = device_from_environment()
     if named is None:
         name, why = _fastest()
@@ -88,33 +88,35 @@ def choose_devices(given: str) -> tuple[list[Device], str]:
         raise DeviceError(f"EVENER_DEVICE is {named!r}: {error}") from None
 
 
-def named_devices(given: str) -> list[Device]:
-    """The devices that a name stands for, whether they are here or not."""
-    return choose_devices(given)[0] if given == "auto" else [_parse(p) for p in given.split("+")]
+def named_devices(device: str) -> list[Device]:
+    """The devices that a name stands for, present or not."""
+    if device == "auto":
+        return choose_devices(device)[0]
+    return [_parse(one) for one in device.split("+")]
 
 
 def device_from_environment() -> str | None:
-    """What ``EVENER_DEVICE`` names in the place of ``"auto"``, if it names something."""
+    """The device that ``EVENER_DEVICE`` names in place of ``"auto"``, or None."""
     name = os.environ.get("EVENER_DEVICE", "")
     return None if name in ("", "auto") else name
 
 
 def _runnable(name: str) -> list[Device]:
-    """The devices of a set by their names, if programs run on it."""
+    """The devices of a named set; DeviceError if programs cannot run on it."""
     devices = [_parse(one) for one in name.split("+")]
     _require_threads(devices)
     if any(one.traits.takes_turns for one in devices) and any(
         one.traits.is_card for one in devices
     ):
         raise DeviceError(
-            f"device {name!r}: python goes together with CPUs, not with a GPU; leave one out."
+            f"device {name!r}: python combines with CPUs, not with GPUs; leave one out."
         )
     _require_gpus(devices)
     return devices
 
 
 def parse_devices(name: str) -> list[Device]:
-    """The devices of a set by their names, each of them there.
+    """The devices of a named set; DeviceError if a GPU is missing.
 
     Examples
     --------
@@ -167,7 +169,7 @@ def _parse(one: str) -> Device:
 
 
 def require_together(threads: list[int]) -> None:
-    """Refuse more threads of all parts than can run at once."""
+    """Refuse parts with more threads in total than can run at once."""
     if sum(threads) > most_threads():
         advice = "name fewer" if max(threads) == 1 else "name fewer, or 'cpu:1' for each"
         raise DeviceError(

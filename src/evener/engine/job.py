@@ -36,15 +36,15 @@ class Job:
     scalars: dict[str, Any] = field(default_factory=dict)
     stats: dict[str, Any] = field(default_factory=dict)
     trace: list[dict[str, Any]] = field(default_factory=list)
-    make_trace: Callable[[], list[dict[str, Any]]] | None = None  # instead, when somebody looks
+    make_trace: Callable[[], list[dict[str, Any]]] | None = None  # builds it when read
     preallocation: Preallocation = AS_NEEDED
-    left: list[int | None] = field(default_factory=list)  # bytes for records, where limits say so
-    given: dict[str, Any] = field(default_factory=dict)  # the parameters, as they were given
+    left: list[int | None] = field(default_factory=list)  # bytes for records, if a limit applies
+    arguments: dict[str, Any] = field(default_factory=dict)  # all parameters, as the user gave them
     deferred: bool = False  # whether fields are `DeferredArray`
 
     def begin_again(self) -> None:
-        """Set fields and frontier to what they were when the run began."""
-        fresh = set_up(self.program, self.graph, self.given, deferred=self.deferred)
+        """Reset fields and frontier to their state at the beginning of the run."""
+        fresh = set_up(self.program, self.graph, self.arguments, deferred=self.deferred)
         self.fields, self.frontier = fresh.fields, fresh.frontier
 
     @property
@@ -53,7 +53,7 @@ class Job:
         return self.program.declaration
 
     def begin(self, **stats: Any) -> None:
-        """Set the stats and scalars of a run that has done nothing so far."""
+        """Initialize stats and scalars."""
         self.stats.update(supersteps=0, edges=0, **stats)
         for name, scalar in self.declaration.scalars.items():
             dtype = field_dtype(scalar.dtype, self.graph)
@@ -64,9 +64,9 @@ class Job:
         names = str(self.stats.get("device", "")).split("+")
         return names if len(names) == len(otherwise) else otherwise
 
-    def value_of(self, given: Any) -> Any:
-        """A number that a stage was given, or the value of the parameter that it names."""
-        return self.params[given.name] if isinstance(given, Param) else given
+    def value_of(self, number: Any) -> Any:
+        """The number in a stage, or the value of the parameter that it names."""
+        return self.params[number.name] if isinstance(number, Param) else number
 
 
 def set_up(
@@ -75,8 +75,8 @@ def set_up(
 ) -> Job:  # fmt: skip
     """Allocate the fields, check the parameters and call the program's ``start``.
 
-    ``deferred``: fields are `DeferredArray`, for a device that has memory of its own. Where the
-    width of buckets is ``"auto"``, ``arcs_a_bucket`` decides it (`evener.engine.bucket_width`).
+    ``deferred``: fields are `DeferredArray`, for a device with its own memory. If the width of
+    buckets is ``"auto"``, ``arcs_a_bucket`` determines it (`evener.engine.bucket_width`).
     """
     d = _declared(program, graph)
     for name in _widths(d):
@@ -96,7 +96,7 @@ def set_up(
             raise ProgramError(
                 f"{d.name}.start replaces self.{name}; assign to its elements (self.{name}[:] = …)."
             )
-    job = Job(program, graph, params, fields, frontier, given=parameters, deferred=deferred)
+    job = Job(program, graph, params, fields, frontier, arguments=parameters, deferred=deferred)
     for stage in walk(d.loop):
         if isinstance(stage, Repeat) and stage.order is not None:
             delta = job.value_of(stage.order.delta)
@@ -106,18 +106,18 @@ def set_up(
 
 
 def without_start(program: type[Program], graph: Graph, parameters: dict[str, Any]) -> Job:
-    """A job that is never run: what a kernel is lowered for needs no source and calls nothing.
+    """A job for lowering only: ``start`` is not called, so no source is needed.
 
     Parameters without a value are 0.
     """
     d = _declared(program, graph)
     _refuse_unknown(d, parameters)
-    given = dict.fromkeys(_widths(d), 1)
-    given |= {name: 0 for name, p in d.params.items() if p.default is None}
-    given |= {name: value for name, value in parameters.items() if value != "auto"}
-    params = {name: _param(d, p, graph, given) for name, p in d.params.items()}
+    values = dict.fromkeys(_widths(d), 1)
+    values |= {name: 0 for name, p in d.params.items() if p.default is None}
+    values |= {name: value for name, value in parameters.items() if value != "auto"}
+    params = {name: _param(d, p, graph, values) for name, p in d.params.items()}
     fields = {name: _allocate(f, graph, True) for name, f in d.fields.items()}
-    return Job(program, graph, params, fields, None, given=parameters, deferred=True)
+    return Job(program, graph, params, fields, None, arguments=parameters, deferred=True)
 
 
 def _declared(program: type[Program], graph: Graph) -> Declaration:
@@ -138,7 +138,7 @@ def _widths(d: Declaration) -> list[str]:
 
 
 def _started(d: Declaration, instance: Any, arguments: dict[str, Any]) -> Any:
-    """What ``start`` returns, with errors in it told as the user's own, in one sentence."""
+    """Call ``start``; its errors become ProgramErrors of one sentence."""
     try:
         return instance.start(**arguments)
     except (EvenerError, MemoryError):
@@ -152,7 +152,7 @@ def _started(d: Declaration, instance: Any, arguments: dict[str, Any]) -> Any:
 
 
 def field_dtype(kind: Any, graph: Graph) -> np.dtype:
-    """The dtype that a field has on this graph, and where no run has chosen another."""
+    """The dtype of a field on this graph; REAL is float64 unless the run has replaced it."""
     if kind is REAL:
         return np.dtype(np.float64)
     if kind is DISTANCE:
@@ -209,14 +209,14 @@ def _param(d: Declaration, declared: Param, graph: Graph, parameters: dict[str, 
 
 
 def _is_several(value: Any) -> bool:
-    """Whether a value is an array or a collection, of any library."""
+    """Whether a value is an array or a collection of any library."""
     if hasattr(value, "ndim"):
         return bool(value.ndim > 0)
     return hasattr(value, "__len__") and not isinstance(value, str | bytes)
 
 
 def _several(value: Any) -> str:
-    """An array or a collection in a message."""
+    """An array or a collection, for a message."""
     shape = getattr(value, "shape", None)
     return f"a {type(value).__name__}" if shape is None else f"an array of shape {tuple(shape)}"
 
@@ -234,15 +234,15 @@ def _frontier(d: Declaration, graph: Graph, returned: Any) -> np.ndarray | None:
         return None
     try:
         flat = [np.atleast_1d(np.asarray(part, dtype=np.int64)) for part in _parts(returned)]
-        found = np.unique(np.concatenate(flat)) if flat else np.empty(0, np.int64)
+        frontier = np.unique(np.concatenate(flat)) if flat else np.empty(0, np.int64)
     except (TypeError, ValueError, OverflowError):
         raise ProgramError(
             f"{d.name}.start returns {short_repr(returned)}; it must return the indices of the "
             "first frontier's vertices, or None for all."
         ) from None
-    if len(found) and (found[0] < 0 or found[-1] >= graph.num_vertices):
+    if len(frontier) and (frontier[0] < 0 or frontier[-1] >= graph.num_vertices):
         raise ProgramError(f"{d.name}.start returns a frontier with a vertex out of range.")
-    return found
+    return frontier
 
 
 def _parts(returned: Any) -> list[Any]:

@@ -1,4 +1,4 @@
-"""`lower`: what a program becomes on a device, to be looked at; nothing runs."""
+"""`lower`: show what a program becomes on a device, without running it."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from evener.graph.csr import Graph, require_graph
 from evener.operators.shared.policies import policy_of
 from evener.programs.program import Program
 
-CAPABILITY = (8, 0)  # of the PTX where there is no GPU
+CAPABILITY = (8, 0)  # of the PTX if there is no GPU
 
 
 class Lowered:
-    """A program as it is lowered for devices."""
+    """A program lowered for devices."""
 
     def __init__(self, job: Job, request: Request, target: Target):
         self._job, self._request, self._target = job, request, target
@@ -33,23 +33,23 @@ class Lowered:
 
     @property
     def plan(self) -> KernelPlan:
-        """What the kernel does, as a tree that prints as text. A set has one plan for all."""
+        """What the kernel does, as a tree that prints as text. A set has one plan."""
         return self._kernels[0].plan
 
     @property
     def text(self) -> str:
-        """The kernel as Python, with the small functions that were written for it.
+        """The kernel as Python, after the helper functions generated for it.
 
         Operators that it calls are in `evener.operators`; ``f_name`` is the functor ``name``. For
-        CPUs and GPUs together there are two, the GPU's first.
+        CPUs with GPUs there are two kernels, the GPU's first.
         """
         return "\n\n".join(_whole(kernel) for kernel in self._kernels)
 
     @property
     def ptx(self) -> str:
-        """The kernel as a GPU's driver gets it; needs the compiler of an extra, but no GPU.
+        """The kernel as PTX; this needs the compiler of an extra, but no GPU.
 
-        It is for the GPU that is here, or else for compute capability 8.0.
+        It is for the GPU of this machine, or else for compute capability 8.0.
         """
         if not self._request.cards:
             raise DeviceError(
@@ -73,19 +73,18 @@ def lower(
     partition: Any = "auto",
     **parameters: Any,
 ) -> Lowered:
-    """Lower a program for a device, to look at what would run; nothing runs, or is compiled.
+    """Lower a program for a device to show what would run; nothing is compiled or run.
 
     Parameters
     ----------
     program
         A subclass of `Program`.
     graph
-        A graph of the kind: what is directed and weighted, and how large numbers are, decides about
-        the kernel.
+        A graph; the kernel depends on its direction, weights and dtypes.
     device, direction, schedule, exchange, partition
-        As for `run`. The devices need not be here.
+        As for `run`. The devices need not exist.
     **parameters
-        Parameters of the program; they may be left out, since ``start`` is not called.
+        Parameters of the program; optional, because ``start`` is not called.
 
     Returns
     -------
@@ -118,7 +117,7 @@ def lower(
     require_suitable(request, exchange)
     job = without_start(program, graph, parameters)
     for name, scalar in job.declaration.scalars.items():
-        job.scalars[name] = scalar.merge  # no value yet, but a name that is known
+        job.scalars[name] = scalar.merge  # a placeholder: only the name matters
     return Lowered(job, request, target_of(request.devices))
 
 

@@ -1,10 +1,10 @@
-"""Room for what a program records, the only memory whose size is not known before a run.
+"""Room for recorded frontiers, the only memory whose size a run cannot know in advance.
 
-Queues hold each vertex and boxes each ghost, so they are allocated once, and nothing checks them
-while a loop runs. What ``repeat(record=True)`` keeps depends on the run. Its room is told as a
-*factor*: recorded vertices for each vertex of a part. A GPU begins with the factor that the program
-last needed on a graph of this kind, and grows it on demand. The CPU takes memory page by page as a
-record is written, unless all of it is wanted beforehand.
+Queues have a place for each vertex and boxes one for each ghost, so they are allocated once and no
+loop checks them. What ``repeat(record=True)`` keeps depends on the run. Its room is a *factor*:
+recorded vertices per vertex of a part. A GPU begins with the factor that the program last needed on
+a graph of this kind, and grows on demand. The CPU takes memory page by page as a record is written,
+unless the user reserves all of it in advance.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ if TYPE_CHECKING:
     from evener.engine.job import Job
 
 _SMALL = 1 / 8  # the factor that growth on demand begins with
-_MOST = 2.0**64  # more than any machine has room for: larger ones are not told apart
+_MOST = 2.0**64  # more than fits any machine: larger ones are treated alike
 
-_factors: dict[tuple[str, str], float] = {}  # of a program on a kind of graph
+_factors: dict[tuple[str, str], float] = {}  # by program and kind of graph
 
 
 class RecordIsFull(Exception):
-    """Some part has to record more than it has room for; whichever it is, all of them stop."""
+    """A part has no room for what it must record; all parts stop."""
 
 
 class Preallocation(NamedTuple):
-    """How much room there is for records when a run begins, and whether it may grow."""
+    """The initial room for records, and whether it is fixed."""
 
     factor: float | None = None  # None: what the last run needed, or each vertex once
     fixed: bool = False
 
     def factor_of(self, job: Job) -> float:
-        """The factor that a run begins with."""
+        """The initial factor of a run."""
         return _factors.get(_key(job), 1.0) if self.factor is None else self.factor
 
     def first(self, job: Job, vertices: int, most: int | None = None) -> int:
-        """Recorded vertices that a part of so many vertices begins with room for.
+        """The initial room of a part with this many vertices, in recorded vertices.
 
-        A limit of memory may allow so many at ``most``.
+        ``most`` is what a memory limit allows.
         """
         room = math.ceil(self.factor_of(job) * vertices) + 1
         if most is None or room <= most:
@@ -51,16 +51,16 @@ class Preallocation(NamedTuple):
         return max(1, most)
 
     def only(self, job: Job, vertices: int) -> int | None:
-        """The same where that is all that it gets."""
+        """The room of a part if it is fixed, else None."""
         return self.first(job, vertices) if self.fixed else None
 
     def more(
         self, job: Job, vertices: int, room: int, needed: int, most: int | None = None,
         times: int = 2,
     ) -> int:  # fmt: skip
-        """The next room of a part that needs more than it has; the factor is remembered.
+        """The next room of a part that needs more; the factor is remembered.
 
-        It has so many ``times`` the room, if a limit of memory allows for that: ``most`` of it.
+        The room grows by a factor of ``times``, up to ``most`` if a memory limit applies.
         """
         if self.fixed:
             raise self.too_small(job, needed / max(1, vertices))
@@ -72,16 +72,16 @@ class Preallocation(NamedTuple):
         return room
 
     def remember(self, job: Job, vertices: int, needed: int) -> None:
-        """Keep how much a part of so many vertices needed, if no other run needed more."""
-        if needed <= vertices:  # as one that nobody knows begins with
+        """Remember the largest need of a part with this many vertices."""
+        if needed <= vertices:  # the default factor
             return
         _factors[_key(job)] = max(_factors.get(_key(job), 0.0), needed / max(1, vertices))
 
     def too_small(self, job: Job, needed: float | None = None) -> MemoryBudgetError:
-        """The error of a run that records more than it was given room for."""
-        found = "more" if needed is None else f"at least {needed:.2g}"
+        """The error of a run that records more than its fixed room."""
+        recorded = "more" if needed is None else f"at least {needed:.2g}"
         return MemoryBudgetError(
-            f"{job.declaration.name} records {found} vertices for each vertex of the graph, and "
+            f"{job.declaration.name} records {recorded} vertices for each vertex of the graph, and "
             f"preallocate has room for {self.factor_of(job):g}; give it a larger number, or leave "
             "it out."
         )
@@ -91,14 +91,14 @@ AS_NEEDED = Preallocation()
 
 
 def entry_bytes(job: Job, has_edges: bool) -> int:
-    """Bytes that a recorded vertex takes on a GPU: itself, an end of a superstep; its edge."""
+    """Bytes of a recorded vertex on a GPU: its index, a superstep bound, and its edge."""
     graph = job.graph
     edge = graph._indptr.itemsize + 1 if has_edges else 0
     return int(graph._indices.itemsize + 8 + edge)
 
 
 def out_of_room(job: Job) -> MemoryBudgetError:
-    """The error of a run that has to record more than there is room for."""
+    """The error of a run whose records do not fit."""
     if job.preallocation.fixed:
         return job.preallocation.too_small(job)
     if any(left is not None for left in job.left):
@@ -110,15 +110,15 @@ def out_of_room(job: Job) -> MemoryBudgetError:
 
 
 def beyond_limit(job: Job) -> MemoryBudgetError:
-    """The error of a run whose records outgrow a limit of memory."""
+    """The error of a run whose records exceed a memory limit."""
     return MemoryBudgetError(
         f"{job.declaration.name} keeps more vertices in buckets or recorded frontiers than "
         "memory_limit allows; raise it, or limit its supersteps."
     )
 
 
-def parse_preallocate(given: Any) -> Preallocation:
-    """What the option says.
+def parse_preallocate(option: Any) -> Preallocation:
+    """Parse the option ``preallocate``.
 
     Examples
     --------
@@ -126,20 +126,20 @@ def parse_preallocate(given: Any) -> Preallocation:
     >>> parse_preallocate(2)
     Preallocation(factor=2.0, fixed=True)
     """
-    if isinstance(given, str) and given == "auto":
+    if isinstance(option, str) and option == "auto":
         return AS_NEEDED
-    if isinstance(given, bool):
-        return Preallocation(fixed=True) if given else Preallocation(_SMALL)
-    factor: Any = given if isinstance(given, numbers.Real) else -1
-    if 0 < factor < math.inf:  # compared as it is: as a float it may be too large
+    if isinstance(option, bool):
+        return Preallocation(fixed=True) if option else Preallocation(_SMALL)
+    factor: Any = option if isinstance(option, numbers.Real) else -1
+    if 0 < factor < math.inf:  # compared first: it may be too large for a float
         return Preallocation(float(min(factor, _MOST)), fixed=True)
     raise EvenerError(
-        f"preallocate is {given!r}; it must be 'auto', True, False, or a number above 0: recorded "
+        f"preallocate is {option!r}; it must be 'auto', True, False, or a number above 0: recorded "
         "vertices for each vertex of the graph."
     )
 
 
 def _key(job: Job) -> tuple[str, str]:
-    from evener.engine.measurement_keys import code_of, kind_of_graph  # it needs what needs this
+    from evener.engine.measurement_keys import code_of, kind_of_graph  # circular imports
 
     return f"{job.declaration.name} {code_of(job.declaration)}", kind_of_graph(job.graph)

@@ -1,4 +1,4 @@
-"""Runs whose answer is the same to the last bit every time: ``deterministic=True``."""
+"""Runs whose results are bitwise identical every time: ``deterministic=True``."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from evener.programs.stages import Advance, Edges, Gather, Reduce, walk
 
 
 def threads_allowed(program: Any, devices: Sequence[Device]) -> int | None:
-    """How many threads a repeatable run may have: 1, or None for as many as it likes.
+    """The number of threads of a repeatable run: 1, or None for any number.
 
-    DeviceError where threads, or devices, race for what a program writes and no number of them
-    settles it.
+    DeviceError if writes of the program race on these devices with any number of threads.
     """
     if getattr(program, "repeatable", False) is True:
         return None
@@ -31,9 +30,9 @@ def threads_allowed(program: Any, devices: Sequence[Device]) -> int | None:
 
 
 def _is_orderless(d: Declaration) -> bool:
-    """Whether no update of a program depends on which thread comes first, on one CPU.
+    """Whether no update of a program depends on the order of threads on one CPU.
 
-    A gather adds the edges of a vertex in their order. An advance lets threads race.
+    A gather adds the edges of a vertex in order. The threads of an advance race.
     """
     for stage in walk(d.loop):
         if isinstance(stage, Advance | Edges):

@@ -1,4 +1,4 @@
-"""What a run is asked for: its options, checked once, before any work is done."""
+"""The options of a run, checked once, before any work is done."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ class Request:
     """The options of a run, for the target that takes it."""
 
     devices: tuple[Device, ...]
-    why: str = "as asked for"  # these devices
-    asked: bool = True  # for these devices: others give way where they lack a stage
+    why: str = "as asked for"  # the reason for these devices
+    explicit: bool = True  # the user named the devices: no other device takes over
     partition: Any = "auto"
     direction: str = "auto"
     schedule: str = "auto"
     device_arrays: bool = False
     limits: tuple[int | None, ...] = (None,)  # bytes of memory, for each device
-    left: tuple[int | None, ...] = ()  # of them beside what is known to be needed
+    left: tuple[int | None, ...] = ()  # bytes of each limit beyond the estimated need
     policy: Policy = _REFINED
     preallocation: Preallocation = AS_NEEDED
 
     @property
     def names(self) -> list[str]:
-        """The devices by their names."""
+        """The names of the devices."""
         return [str(one) for one in self.devices]
 
     @property
@@ -47,12 +47,12 @@ class Request:
 
     @property
     def all_cards(self) -> bool:
-        """Whether there are GPUs alone."""
+        """Whether all devices are GPUs."""
         return self.cards == len(self.devices)
 
     def on(self, *devices: Device, **changes: Any) -> Request:
-        """The same for other devices, which nobody asked for by name."""
-        return replace(self, devices=devices, asked=False, **changes)
+        """The same request for other devices, which the user did not name."""
+        return replace(self, devices=devices, explicit=False, **changes)
 
 
 def request_of(
@@ -67,7 +67,7 @@ def request_of(
     deterministic: bool,
     **options: Any,
 ) -> Request:
-    """Check the options of `run` and choose its devices; the first that is wrong is told."""
+    """Check the options of `run` and choose its devices; the first wrong option raises."""
     preallocation = parse_preallocate(preallocate)
     require_direction(options["direction"])
     devices, why = choose_devices(device)
@@ -77,7 +77,7 @@ def request_of(
     require_suitable(request, exchange)
     limits = tuple(parse_limits(memory_limit, request.names))
     request = replace(request, limits=limits, policy=policy_of(exchange))
-    if not hasattr(program, "declaration"):  # which setting the job up tells
+    if not hasattr(program, "declaration"):  # `set_up` refuses it
         return request
     free = device == "auto" and not deterministic and device_from_environment() is None
     if free and request.all_cards:
@@ -90,14 +90,14 @@ def request_of(
 
 
 def require_direction(direction: str) -> None:
-    """Refuse a direction that is none."""
+    """Refuse an unknown direction."""
     if direction not in DIRECTIONS:
         allowed = ", ".join(map(repr, DIRECTIONS))
         raise EvenerError(f"direction is {direction!r}; it must be one of {allowed}.")
 
 
 def require_suitable(request: Request, exchange: Any) -> None:
-    """Refuse options that mean nothing on the devices of a run."""
+    """Refuse options that do not apply to the devices of a run."""
     partition, alone = request.partition, len(request.devices) == 1
     if alone and not (isinstance(partition, str) and partition == "auto"):
         raise EvenerError(f"partition={partition!r} needs a device set, such as 'python+python'.")
@@ -112,14 +112,14 @@ def require_suitable(request: Request, exchange: Any) -> None:
         if refused_here:
             raise EvenerError(f"{name} is for a GPU; leave it out, or use device='cuda'.")
     if not callable(partition):
-        parse_partitioner(partition, len(request.devices))  # now, not after a long start
+        parse_partitioner(partition, len(request.devices))  # now, before a long ``start``
 
 
 def _repeatable(
-    program: type[Program], given: str, devices: list[Device], why: str
+    program: type[Program], device: str, devices: list[Device], why: str
 ) -> tuple[list[Device], str]:
-    """Devices on which every run of a program gives the same answer."""
-    if given == "auto" and device_from_environment() is None:
+    """Devices on which every run of a program gives the same result."""
+    if device == "auto" and device_from_environment() is None:
         devices, why = choose_devices("cpu")[0], "deterministic=True"
     threads = threads_allowed(program, devices)
     if threads is None or devices[0].number == threads:
@@ -135,16 +135,16 @@ def _placed(
     parameters: dict[str, Any],
     memory_limit: Any,
 ) -> Request:
-    """Where to run what the GPU has no room for, if nobody has named a device."""
+    """Choose devices for a program too large for the GPU, if the user named none."""
     if request.schedule != "auto" or request.device_arrays:
         return request
     from evener.engine.planning.auto import limits_of_both, place_larger
 
     limits = limits_of_both(memory_limit, request.limits[0])
-    found = place_larger(program, graph, parameters, limits, direction=request.direction)
-    if found is None:
+    choice = place_larger(program, graph, parameters, limits, direction=request.direction)
+    if choice is None:
         return request
-    devices, partition, limits_there, why = found
+    devices, partition, limits_there, why = choice
     return replace(
         request, devices=tuple(devices), partition=partition, limits=tuple(limits_there), why=why
     )

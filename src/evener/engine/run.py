@@ -1,4 +1,4 @@
-"""`run`: set a job up on the devices that were chosen, run it, and hand back what it found."""
+"""`run`: choose devices, set up a job, run it and return its result."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from evener.device import format_bytes, interrupts
 from evener.device.locks import refusing_half_loaded
 from evener.device.mapped_files import require_whole
 from evener.engine.checking import Checking
-from evener.engine.checking import asked_for as checking_asked_for
+from evener.engine.checking import is_requested as check_is_requested
 from evener.engine.job import Job, set_up
 from evener.engine.request import Request, request_of
 from evener.engine.results.result import Result
@@ -52,7 +52,7 @@ def run(
     graph
         The graph.
     device
-        ``"python"`` (functors as plain Python), ``"cpu"``, ``"cpu:4"`` (with so many threads),
+        ``"python"`` (functors as plain Python), ``"cpu"``, ``"cpu:4"`` (four threads),
         ``"cuda"``, ``"cuda:1"`` (a GPU by number), ``"auto"`` (``EVENER_DEVICE`` if it is set,
         else the fastest), or a set of partitions such as ``"cpu+cpu"``, which share the cores,
         ``"cpu:1+cpu:3"``, ``"python+python"``, ``"cpu+python"`` (to debug), ``"cuda+cuda"``
@@ -61,12 +61,12 @@ def run(
         How a device set divides the vertices: ``"random"``, ``"static"`` (round robin),
         ``"contiguous"`` (ranges with equal edges), ``"biased"`` (random, towards neighbours),
         ``"metis"``, ``"high"`` or ``"low"`` (by degree), or a function ``(graph, shares)`` that
-        returns the part of each vertex. Shares and the like follow a colon, as in
-        ``"random:shares=2/1"``: see `evener.engine.partition.partitioners.partition`. ``"auto"``:
-        where there are CPUs and GPUs, ``"high"`` with as few edges on the first CPU as the memory
-        of the GPUs allows, and a sixteenth at least; else ``"random"``.
+        returns the part of each vertex. Options follow a colon, as in ``"random:shares=2/1"``: see
+        `evener.engine.partition.partitioners.partition`. ``"auto"``: for CPUs with GPUs
+        ``"high"`` with as few edges on the first CPU as the memory of the GPUs allows, and at
+        least a sixteenth; else ``"random"``.
     exchange
-        How parts tell each other of changes: ``"refined"``, only what changed;
+        What parts send each other: ``"refined"``, only what changed;
         ``"maximal_subset"``, all vertices at the boundary; ``"all"``, whole arrays; or an object
         with two methods (`evener.operators.shared.policies`).
     direction
@@ -75,36 +75,36 @@ def run(
         How a GPU divides edges among its threads: ``"auto"`` or the name of one of
         `evener.operators.gpu.schedules`.
     device_arrays
-        Whether the results of a GPU stay there, as CuPy arrays.
+        Whether the results of a GPU stay in its memory, as CuPy arrays.
     memory_limit
-        The most memory that the run may take on each device, in bytes or as ``"4GiB"``; several
-        devices may have a list of limits or a dict by their names. A run that is estimated to
-        need more is refused before it begins; a GPU first leaves edges in the host's memory, and
-        reads them there.
+        The most memory that the run may take on each device, in bytes or as ``"4GiB"``; for several
+        devices also a list of limits or a dict by name. A run that is estimated to need more is
+        refused before it begins; a GPU first leaves edges in the host's memory and reads them
+        there.
     preallocate
-        Room for what a program records, the only memory that is not known beforehand, as recorded
-        vertices for each vertex. ``"auto"``: a GPU begins with what the last run on such a graph
-        needed, and grows it on demand; ``False``: it begins small. A number, or ``True`` for what
-        the last run needed (at first 1): memory is taken once, and a run that needs more ends.
-        The interpreter has nothing to take beforehand, and goes on.
+        Room for recorded frontiers, the only memory not known in advance, in recorded vertices
+        per vertex. ``"auto"``: a GPU begins with what the last run on such a graph needed, and
+        grows on demand; ``False``: it begins small. A number, or ``True`` for what the last run
+        needed (at first 1), is allocated once, and a run that needs more fails. The interpreter
+        allocates nothing in advance and never fails.
     check
-        Whether functors check themselves, on any device: indices out of range, divisions by 0,
-        whole numbers that overflow, values that are no number (NaN) or do not fit their field. A
-        run that met one raises `ProgramError` with the functor, the line and the vertex. It takes
-        some times as long. Functions that functors call, and what a gather sums up, are not
-        checked. ``EVENER_CHECK=1`` does the same for every run.
+        Whether functors check themselves, on any device: indices out of range, division by 0,
+        integer overflow, NaN, and values that do not fit their field. A fault raises
+        `ProgramError` with the functor, the line and the vertex. Checked runs take several times
+        as long. Functions that functors call, and the sums of a gather, are not checked.
+        ``EVENER_CHECK=1`` checks every run.
     deterministic
-        Whether the answer must be the same to the last bit in every run (docs/contracts.md). On
-        the CPU one thread runs a program whose updates race; GPUs and sets are refused for those.
+        Whether results must be bitwise identical in every run (docs/contracts.md). A program
+        whose updates race gets one thread on the CPU, and is refused on GPUs and sets.
     dtype
-        What ``REAL`` stands for in the program: ``"float64"``, as by default, or ``"float32"``.
+        The dtype of ``REAL`` in the program: ``"float64"``, the default, or ``"float32"``.
     sources_at_once
         The most sources that may run at once, each on a copy of the graph, for a program whose
         ``start`` takes ``copies``, their number: vertex ``v`` of copy ``k`` is ``k * n + v``.
-        There are several where a GPU has more to give than one source asks for. Fields that merge
-        are merged over the copies; the others are those of the first.
+        Several run if one source leaves a GPU idle. Fields that merge are merged over the
+        copies; the others are those of the first copy.
     **parameters
-        The parameters of the program and of its ``start``; vertices are given as labels.
+        The parameters of the program and of its ``start``, with vertices as labels.
 
     Examples
     --------
@@ -118,7 +118,7 @@ def run(
     if dtype is not None and hasattr(program, "declaration"):
         program = with_reals(program, dtype)
     checking = None
-    if checking_asked_for(check) and hasattr(program, "declaration"):
+    if check_is_requested(check) and hasattr(program, "declaration"):
         checking = Checking(program, graph)
         program = checking.program
     whole, copies = graph, 1
@@ -151,11 +151,11 @@ def run(
 
 
 def _run(target: Target, job: Job, request: Request) -> list[str]:
-    """Have a target run a job; returns where it ran and why, and what there is to say about it."""
+    """Run a job on its target; returns the lines for `explain()`."""
     graph, names = job.graph, "+".join(request.names)
     job.stats["device"] = names
     require_whole(graph._indptr, graph._indices, graph._weights)
-    # What was compiled before may be disposed of at any time, in finalizers that forget a Ctrl-C.
+    # Compiled code may be freed at any time, in finalizers that would swallow a Ctrl-C.
     kept = interrupts.kept()
     with progress.task(f"running {job.declaration.name}"), refusing_half_loaded(), kept:
         reasons = run_on(target, job, request)

@@ -1,8 +1,8 @@
-"""Runs from different sources that go side by side, on copies of the graph.
+"""Runs from several sources at once, on copies of the graph.
 
-A superstep of a small frontier costs a GPU the same whatever it does: it is the time in which
-loads wait for each other. Several frontiers at once then cost little more than one. Where
-frontiers become large, nothing is won, and what lies in the caches is divided.
+With a small frontier a superstep takes a GPU the latency of its loads, whatever it does. Several
+such frontiers at once cost little more than one. Large frontiers gain nothing, and the caches are
+divided.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from evener.graph.csr import Graph
 from evener.programs.program import Program
 
 MOST = 16
-# The most vertices or arcs of all copies. Lists are short where frontiers stay small for long.
+# The most vertices or arcs of all copies. Frontiers stay small for longer where lists are short.
 SPARSE, SPARSE_SIZE, SIZE = 8, 1 << 26, 1 << 22
-BYTES = 128  # for each of them, at most, with what a run keeps
+BYTES = 128  # per vertex or arc at most, with the arrays of a run
 
 
 def sources_at_once(device: str, graph: Graph, sources: int) -> int:
-    """How many of the sources to take at a time.
+    """How many sources to run at a time.
 
     Examples
     --------
@@ -46,7 +46,7 @@ def sources_at_once(device: str, graph: Graph, sources: int) -> int:
 def copies_for(
     program: type[Program], graph: Graph, most: Any, device: str, memory_limit: Any
 ) -> int:
-    """The number of copies for a run that was given ``sources_at_once=most``."""
+    """The number of copies for ``sources_at_once=most``."""
     try:
         wanted = operator.index(most)
     except TypeError:
@@ -55,15 +55,15 @@ def copies_for(
         raise EvenerError(
             f"sources_at_once is {short_repr(most)}; it must be a whole number of at least 1."
         )
-    if wanted == 1 or memory_limit is not None:  # copies would take more
+    if wanted == 1 or memory_limit is not None:  # copies would need more memory
         return 1
-    if program.declaration.uses_weights:  # which copies do not have
+    if program.declaration.uses_weights:  # copies have none
         return 1
     return sources_at_once(device, graph, wanted)
 
 
 def merge_copies(job: Job, graph: Graph, count: int) -> None:
-    """Make the fields of a job those of one graph, once it has run on copies."""
+    """Reduce the fields of a job that ran on copies to those of one graph."""
     job.graph = graph
     for name, declared in job.declaration.fields.items():
         of_each = job.fields[name].reshape(count, -1)

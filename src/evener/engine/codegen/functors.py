@@ -139,7 +139,7 @@ def compile_kernel(d: Declaration, worker: Compiled, *examples: Any) -> None:
 
 
 @contextlib.contextmanager
-def told_as_mistakes(d: Declaration) -> Iterator[None]:
+def raised_as_mistakes(d: Declaration) -> Iterator[None]:
     """Name the program where a compiled functor raises, for an index beyond a tuple, say."""
     try:
         yield

@@ -1,4 +1,4 @@
-"""What the threads of a team work on: made for a run, and taken again by the next one."""
+"""The arrays of a team of threads, made for a run and reused by the next one."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Lists = tuple[np.ndarray, ...]  # row starts, neighbours, weights
 
 
 class Region(NamedTuple):
-    """The vertices of a team, which are all of a graph or those of a part, and their arcs."""
+    """The vertices of a team (of a graph, or of a part) and their arcs."""
 
     owned: int
     arcs: int
@@ -45,7 +45,7 @@ def graph_arrays(
     job: Job, kernel: Kernel, owner: Any, number: int, out: Lists, into: Lists, degree: Any,
     ids: Any,
 ) -> GraphArrays:  # fmt: skip
-    """The graph as a kernel has it; lists joined for both directions are kept with their owner."""
+    """The graph arguments of a kernel; joined lists are kept with their owner."""
     rows, columns = (_as_read(job, lists) for lists in (out, into))
     goes_both_ways = any(one.stage.along == "both" for one in kernel.plan.gathers)
     both = columns
@@ -58,7 +58,7 @@ def graph_arrays(
 
 
 def _as_read(job: Job, lists: Lists) -> Lists:
-    """Lists with unsigned numbers, and without weights that a program does not read."""
+    """Lists with unsigned numbers, and without weights if a program reads none."""
     weights = lists[2] if job.declaration.uses_weights else np.empty(0, np.int32)
     return unsigned(lists[0]), unsigned(lists[1]), weights
 
@@ -74,13 +74,13 @@ def cpu_arguments(
     marks: np.ndarray,
     again: Callable[[str, Callable[[], Any]], Any] = lambda name, make: make(),
 ) -> CpuArguments:
-    """All that a team of threads is given for a run, but for what has to be emptied before it.
+    """The arguments of a team's kernel, not yet cleared for a run (`begin`).
 
-    ``again(name, make)`` may hand out what an earlier run was given, instead of making it.
+    ``again(name, make)`` may return the arrays of an earlier run instead of making new ones.
     """
     plan, graph, d = kernel.plan, job.graph, job.declaration
     n, ids = region.owned, unsigned(graph._indices).dtype
-    queue = threads * n if plan.is_inexact else n  # each thread may let a vertex in once
+    queue = threads * n if plan.is_inexact else n  # each thread may add a vertex once
 
     def of_scalars(length: int) -> dict[str, np.ndarray]:
         return {
@@ -140,7 +140,7 @@ def _fronts(
 def begin(
     arguments: CpuArguments, region: Region, members: np.ndarray | None, arcs: int
 ) -> CpuArguments:
-    """Empty what a run expects to be empty, and set its first frontier: None for all vertices."""
+    """Clear what a run expects to be empty, and set its first frontier: None for all vertices."""
     fronts, ordered = arguments.fronts, arguments.ordered
     for array in (
         arguments.marks, arguments.flags, *arguments.partials, arguments.trace[0], ordered.words,
@@ -165,9 +165,9 @@ def begin(
 
 
 def bytes_of(arguments: CpuArguments, recorded: int) -> int:
-    """Bytes of all that a run worked on; of rooms, what it wrote there at most."""
+    """Bytes of the arrays of a run; growable ones count what it wrote at most."""
     n = arguments.marks.size
-    # The lists of an undirected graph are given twice, and so is one of the queues.
+    # The lists of an undirected graph occur twice, and so does one of the queues.
     held = {a.ctypes.data: a.nbytes for a in _arrays((arguments.graph, arguments.fields))}
     fronts = {a.ctypes.data: min(a.size, n) * a.itemsize for a in _arrays(arguments.fronts)}
     others = _arrays((

@@ -1,8 +1,8 @@
-"""Where a GPU has the edges of a graph: on the card, or in the host's memory, read in place.
+"""Where a GPU reads the edges of a graph: on the card, or in place in the host's memory.
 
-Fields, frontiers and row starts are read at random and many times, so they must be on the card.
-Edges are read in order, a list at a time, which suits the bus: of their arrays the card gets as
-many as there is room for, and the others are mapped. Kernels are the same.
+Fields, frontiers and row starts are read at random and often, so they must be on the card. Edges
+are read in order, a list at a time, which suits the bus: the card gets as many of their arrays as
+fit, and the others are mapped. Kernels are the same.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _always = contextvars.ContextVar("edges are mapped", default=False)
 
 @contextlib.contextmanager
 def edges_mapped() -> Iterator[None]:
-    """Within it a GPU reads all edges from the host's memory: to measure, whatever would fit.
+    """A context in which a GPU reads all edges from the host's memory, for measurements.
 
     Examples
     --------
@@ -45,9 +45,9 @@ def edges_mapped() -> Iterator[None]:
 
 
 class EdgeArray(NamedTuple):
-    """An array of edges that a run needs, or two where they are joined."""
+    """An array of edges that a run needs, or the joined ones of both directions."""
 
-    name: str  # as people are told
+    name: str  # for messages
     edges: Edges
     nbytes: int
 
@@ -57,7 +57,7 @@ class Placed(NamedTuple):
 
     arrays: tuple[EdgeArray, ...]
     mapped: tuple[EdgeArray, ...]
-    left: int  # bytes on the card that are not needed
+    left: int  # bytes on the card that remain free
     why: str
 
     @property
@@ -67,20 +67,20 @@ class Placed(NamedTuple):
 
     @property
     def in_host_memory(self) -> tuple[Edges, ...]:
-        """Those that stay in the host's memory."""
+        """The arrays that stay in the host's memory."""
         return tuple(one.edges for one in self.mapped)
 
     @property
     def mapped_bytes(self) -> int:
-        """Bytes of those."""
+        """Bytes of the arrays in the host's memory."""
         return sum(one.nbytes for one in self.mapped)
 
 
 def edge_arrays(job: Job, pulls: bool, both: bool) -> list[EdgeArray]:
-    """The arrays of edges of a run, in the order in which the card is to have them.
+    """The arrays of edges of a run, in the order of their priority for the card.
 
-    Neighbours come before weights, of which a stage may read fewer, and lists before the turned
-    ones, unless all that is read is those: then the others are read by nobody.
+    Neighbours come before weights, which a stage may read less often, and out-lists before
+    in-lists, unless no stage reads out-lists.
     """
     graph, weighted = job.graph, job.declaration.uses_weights
     sides = [("", graph)]
@@ -88,11 +88,11 @@ def edge_arrays(job: Job, pulls: bool, both: bool) -> list[EdgeArray]:
         sides.append(("in-", graph.transpose()))
         if not any(isinstance(stage, Advance | EdgesStage) for stage in walk(job.declaration.loop)):
             sides.reverse()
-    found = [
+    arrays = [
         EdgeArray(f"{side}neighbours", (owner, NEIGHBOURS), owner._indices.nbytes)
         for side, owner in sides
     ]
-    found += [
+    arrays += [
         EdgeArray(f"{side}weights", (owner, WEIGHTS), owner._weights.nbytes)
         for side, owner in sides
         if weighted and owner._weights is not None
@@ -100,19 +100,19 @@ def edge_arrays(job: Job, pulls: bool, both: bool) -> list[EdgeArray]:
     if both:
         weights = 0 if graph._weights is None else graph._weights.nbytes
         nbytes = 2 * (graph._indices.nbytes + weights)
-        found.insert(0, EdgeArray("edges of both directions", (graph, BOTH), nbytes))
-    return [one for one in found if one.nbytes]
+        arrays.insert(0, EdgeArray("edges of both directions", (graph, BOTH), nbytes))
+    return [one for one in arrays if one.nbytes]
 
 
 def start_bytes(graph: Graph, pulls: bool, both: bool, degree: bool) -> int:
-    """Bytes of what must be on the card of a graph: row starts, and degrees if they are read."""
+    """Bytes of a graph that must be on the card: row starts, and degrees if they are read."""
     sides = 1 + (pulls and graph.directed)
     nbytes = sides * graph._indptr.nbytes + both * 8 * (graph.num_vertices + 1)
     return nbytes + degree * 8 * graph.num_vertices
 
 
 def choose_mapped(arrays: Sequence[EdgeArray], besides: int, allowed: int) -> tuple[EdgeArray, ...]:
-    """The arrays that the card has no room for, with so many bytes for them and all ``besides``.
+    """The arrays that do not fit into ``allowed`` bytes, which include those ``besides``.
 
     Examples
     --------
@@ -135,9 +135,9 @@ def choose_mapped(arrays: Sequence[EdgeArray], besides: int, allowed: int) -> tu
 def place_edges(
     job: Job, arrays: Sequence[EdgeArray], besides: int, limit: int | None, ordinal: int
 ) -> Placed:
-    """Where the edges are to be; refuses what cannot fit, before anything is allocated.
+    """Place the edges; refuses what cannot fit, before anything is allocated.
 
-    ``besides`` are the bytes that must be on the card, those of row starts among them.
+    ``besides`` are the bytes that must be on the card, row starts included.
     """
     name = job.declaration.name
     free = device.free_memory() + bytes_there(job.graph, arrays, ordinal)
@@ -151,7 +151,7 @@ def place_edges(
     allowed = free if limit is None else min(free, limit)
     needed = besides + sum(one.nbytes for one in arrays)
     whose = "memory_limit allows" if allowed == limit else "the GPU has"
-    why = f"all would need {format_bytes(needed)} there, and {whose} {format_bytes(allowed)}"
+    why = f"all need {format_bytes(needed)} on the card, and {whose} {format_bytes(allowed)}"
     mapped = choose_mapped(arrays, besides, allowed)
     if _always.get():
         mapped, why = tuple(arrays), "as asked for"
@@ -159,7 +159,7 @@ def place_edges(
 
 
 def bytes_there(graph: Graph, arrays: Sequence[EdgeArray], ordinal: int) -> int:
-    """Bytes that a GPU has of a graph already, of what a run needs."""
+    """Bytes of a graph that are on a GPU already, out of those that a run needs."""
     owners = {id(one.edges[0]): one.edges[0] for one in arrays} | {id(graph): graph}
     keys = [(owner, what) for owner in owners.values() for what in (STARTS, "degrees")]
     keys += [one.edges for one in arrays]
@@ -168,28 +168,28 @@ def bytes_there(graph: Graph, arrays: Sequence[EdgeArray], ordinal: int) -> int:
 
 
 def bytes_of_graph(graph: Graph, ordinal: int) -> int:
-    """Bytes that a GPU has of a graph, of whatever programs have needed so far."""
+    """Bytes of a graph on a GPU, for all programs so far."""
     sides = [graph.__dict__.get("_transpose"), graph]
     found = [graph_cache(one) for one in sides if one is not None]
     names = (STARTS, NEIGHBOURS, WEIGHTS, BOTH, "degrees")
     return sum(_nbytes(one.get((what, ordinal))) for one in found for what in names)
 
 
-def _nbytes(kept_one: Any) -> int:
-    if kept_one is None:
+def _nbytes(array: Any) -> int:
+    if array is None:
         return 0
-    if isinstance(kept_one, tuple):
-        return sum(_nbytes(array) for array in kept_one)
-    return kept_one.nbytes
+    if isinstance(array, tuple):
+        return sum(map(_nbytes, array))
+    return array.nbytes
 
 
 def _checked(job: Job, placed: Placed) -> Placed:
-    """Refuse edges for which the host has no memory: of a file's pages, or of joined lists."""
+    """Refuse edges that exceed the host's memory: pages of a file, or joined lists."""
     needed = 0
     for one in placed.mapped:
         owner, what = one.edges
         if what == BOTH:
-            needed += 2 * one.nbytes  # while they are joined
+            needed += 2 * one.nbytes  # while joining
         else:
             array = owner._weights if what == WEIGHTS else owner._indices
             assert array is not None
@@ -199,8 +199,8 @@ def _checked(job: Job, placed: Placed) -> Placed:
     return placed
 
 
-def told(placed: Placed) -> list[str]:
-    """What there is to say about it."""
+def reasons_of(placed: Placed) -> list[str]:
+    """The lines for `explain()`."""
     if not placed.mapped:
         return []
     names = " and ".join(f"{one.name} ({format_bytes(one.nbytes)})" for one in placed.mapped)

@@ -25,12 +25,12 @@ def estimate_memory(
     *,
     transposing: bool = False,
 ) -> list[int]:
-    """About how many bytes each part of a run takes: graph, fields, ghosts, frontiers, boxes.
+    """Estimate the bytes of each part: graph, fields, ghosts, frontiers, boxes.
 
     ``parts`` are the statistics of a partition; without them the run is on one device. Frontiers
-    that grow as they are needed (recorded, of edges, in buckets) count as if they held every
-    vertex or edge once. ``transposing``: so does what it takes to make the transpose of a directed
-    graph that is pulled, which is done in the host's memory.
+    that grow on demand (recorded, of edges, in buckets) count as if they held every vertex or edge
+    once. ``transposing`` includes making the transpose of a directed graph that is pulled, in the
+    host's memory.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def estimate_memory(
     if not alone:
         tables = tables + held * each_id + parts.ghosts * each_id  # global ids, owners' numbers
     fields = held * per_vertex + graph.num_vertices * replicated
-    # Two queues, a byte to cull by, three sets of bits.
+    # Two queues, a byte for deduplication, three sets of bits.
     frontiers = 2 * parts.vertices * each_id + held + 3 * held // 8
     frontiers = frontiers + 8 * parts.vertices * sum(isinstance(s, Gather) for s in stages)
     early = tables + fields + frontiers
@@ -71,7 +71,7 @@ def estimate_memory(
         frontiers = frontiers + 3 * parts.edges * (each_id + 8)
     boxes = 2 * (parts.links.sum(axis=0) + parts.links.sum(axis=1)) * (each_id + message)
     needed = lists + tables + fields + frontiers + boxes
-    if building:  # beside the graph with all its weights, and what does not grow
+    if building:  # beside the graph with all its weights, and arrays of fixed size
         needed = np.maximum(needed, graph.nbytes + early + building)
     return [int(x) for x in needed]
 
@@ -94,7 +94,7 @@ def edge_bytes(declaration: Declaration, graph: Graph, direction: str = "auto") 
 
 
 def measure_whole(graph: Graph, pulling: bool = False) -> PartitionStats:
-    """The statistics of a graph in one part, without a look at its edges."""
+    """The statistics of a graph in one part, without visiting its edges."""
     n, m = graph.num_vertices, graph.num_edges
     none = np.zeros(1, np.int64)
     in_edges = np.array([m if pulling and graph.directed else 0])
@@ -102,7 +102,7 @@ def measure_whole(graph: Graph, pulling: bool = False) -> PartitionStats:
 
 
 def _field_bytes(declaration: Declaration, graph: Graph) -> tuple[int, int, int]:
-    """Bytes of the fields for each vertex held, for each vertex at all, and of a message."""
+    """Bytes of fields per held vertex, per vertex of the graph, and per message."""
     per_vertex = replicated = 0
     for field in declaration.fields.values():
         size = field_dtype(field.dtype, graph).itemsize
@@ -113,7 +113,7 @@ def _field_bytes(declaration: Declaration, graph: Graph) -> tuple[int, int, int]
     return per_vertex, replicated, per_vertex
 
 
-def parse_limits(given: Any, devices: Sequence[str]) -> list[int | None]:
+def parse_limits(limits: Any, devices: Sequence[str]) -> list[int | None]:
     """The limit of each device: one for all, one for each, or by name.
 
     Examples
@@ -124,37 +124,37 @@ def parse_limits(given: Any, devices: Sequence[str]) -> list[int | None]:
     >>> parse_limits("cuda:0=2KiB", ["cpu", "cuda:0"])
     [None, 2048]
     """
-    if given is None:
+    if limits is None:
         return [None] * len(devices)
-    if isinstance(given, str) and "=" in given:
-        pairs = [one.partition("=") for one in given.split(",")]
+    if isinstance(limits, str) and "=" in limits:
+        pairs = [one.partition("=") for one in limits.split(",")]
         for name, equals, _ in pairs:
             if not equals:
                 raise EvenerError(
                     f"memory_limit has {name!r} among limits by name; write it as DEVICE=4GiB."
                 )
-        given = {name.strip(): limit for name, _, limit in pairs}
-    if isinstance(given, Mapping):
-        for name in given:
+        limits = {name.strip(): limit for name, _, limit in pairs}
+    if isinstance(limits, Mapping):
+        for name in limits:
             if name not in devices:
                 raise DeviceError(
                     f"memory_limit names {name!r}, but the devices are {', '.join(devices)}."
                 )
-        return [parse_bytes(given[name]) if name in given else None for name in devices]
-    if isinstance(given, list | tuple):
-        if len(given) != len(devices):
+        return [parse_bytes(limits[name]) if name in limits else None for name in devices]
+    if isinstance(limits, list | tuple):
+        if len(limits) != len(devices):
             raise EvenerError(
-                f"memory_limit has {len(given)} entries for {len(devices)} devices; give one for "
+                f"memory_limit has {len(limits)} entries for {len(devices)} devices; give one for "
                 "all or one for each."
             )
-        return [None if one is None else parse_bytes(one) for one in given]
-    return [parse_bytes(given)] * len(devices)
+        return [None if one is None else parse_bytes(one) for one in limits]
+    return [parse_bytes(limits)] * len(devices)
 
 
 def require_within(
     name: str, needed: Sequence[int], limits: Sequence[int | None], devices: Sequence[str]
 ) -> list[int | None]:
-    """Refuse a run that needs more on a device than it may have; returns what is left on each.
+    """Refuse a run that exceeds the limit of a device; returns what is left on each.
 
     Examples
     --------
@@ -186,7 +186,7 @@ def require_parts(
     devices: Sequence[str],
     direction: str = "auto",
 ) -> list[int | None]:
-    """Refuse a partition of which a part needs more than its device may have; as above."""
+    """Refuse a partition with a part that exceeds its device's limit; returns what is left."""
     if not any(limit is not None for limit in limits):
         return []
     parts = measure_partition(graph, part_of, len(devices), pulls=pulls(declaration, direction))

@@ -1,4 +1,4 @@
-"""What the grid of a GPU works on, for a whole graph or for a part of one."""
+"""The arrays of a grid of a GPU, for a whole graph or a part of one."""
 
 from __future__ import annotations
 
@@ -41,24 +41,24 @@ from evener.operators.shared.frontier import ALL, Adjacency, EdgeFrontier, Front
 from evener.operators.shared.record import Record
 from evener.programs.stages import Advance, walk
 
-MAX_BLOCKS = 1024  # room for the partial results of so many
+MAX_BLOCKS = 1024  # with room for partial results
 MAX_WARPS = MAX_BLOCKS * BLOCK // WARP
-# Room for vertices that are twice in a queue, as a part of all vertices and besides: with less, all
-# would be culled exactly sooner (`evener.operators.gpu.advance.limit_of`).
+# Room for duplicates in a queue: n / TWICE + TWICE_BESIDES. With less, exact deduplication would
+# begin sooner (`evener.operators.gpu.advance.limit_of`).
 TWICE, TWICE_BESIDES = 4, 1 << 19
 
-# Words of frontiers: of those that are made, of all vertices, of those made and taken in replays.
+# Words of frontiers: made outside replays, of all vertices, made and read in replays.
 _MADE, _EVERYONE, _REMADE, _REPLAYED = (0, 3), (3, 4), (4, 7), (7, 10)
 _ALL_WORDS = 10
 
 
 class Lowered(NamedTuple):
-    """A kernel for a grid, and what decides about the arrays that it works on."""
+    """A kernel for a grid, and what determines its arrays."""
 
     key: Any
     kernel: Kernel
     function: Any  # the plain function
-    functors: dict[str, Any]  # each by itself
+    functors: dict[str, Any]  # compiled separately
     pulls: bool
     degree: bool
     sums: bool  # of degrees, for the schedule merge_path
@@ -68,7 +68,7 @@ class Lowered(NamedTuple):
 
     @property
     def stored(self) -> tuple[np.dtype | None, ...]:
-        """The dtypes of totals that are stored, by gathers; None for one that stores none."""
+        """The dtypes of stored totals, by gather; None for a gather that stores none."""
         stores = zip(self.kernel.totals, self.plan.stores_totals, strict=True)
         return tuple(dtype if stored else None for dtype, stored in stores)
 
@@ -79,7 +79,7 @@ class Lowered(NamedTuple):
 
 
 class Lists(NamedTuple):
-    """A graph, or a part of one, where a grid reaches it; weights last. What is absent is None."""
+    """The arrays of a graph or part for a grid, weights last; absent ones are None."""
 
     rows: tuple[Any, Any, Any]
     columns: tuple[Any, Any, Any]
@@ -92,21 +92,21 @@ def gpu_arguments(
     layout: Any, job: Job, lowered: Lowered, lists: Lists, fields: dict[str, Any],
     copies: dict[str, Any], owned: int, room: int, marks: Any = None, between: Any = (),
 ) -> GpuArguments:  # fmt: skip
-    """All that a kernel is given, with ``room`` for recorded vertices.
+    """The arguments of a kernel, with ``room`` for recorded vertices.
 
-    ``layout`` is a `evener.engine.memory.layout.Layout`, or what works like one. Marks and copies
-    of fields belong to all parts, where there are several.
+    ``layout`` is a `evener.engine.memory.layout.Layout` or its host equivalent. With several parts,
+    marks and copies of fields belong to all of them.
     """
     plan, d, graph = lowered.plan, job.declaration, job.graph
     scratch, cleared = layout.scratch, layout.cleared
     n, m = max(1, owned), max(len(lists.rows[1]), len(lists.columns[1]))
     ids = lists.rows[1].dtype
-    # One behind the other: they are filled at once (`first_frontier`).
+    # Adjacent, because they are filled together (`first_frontier`).
     infos, queue = scratch(_ALL_WORDS * INFO_WORDS, np.int64), scratch(queue_length(plan, n), ids)
     pieces = num_pieces(lowered, m)
     sums = merge_path.scratch_words(n, MAX_WARPS) if lowered.sums else 0
     far = n if plan.fuses else 1
-    sync, nothing = layout.told(SYNC_WORDS, np.uint32), cleared(1, np.int32)
+    sync, nothing = layout.host_visible(SYNC_WORDS, np.uint32), cleared(1, np.int32)
     arguments = GpuArguments(
         sync,
         _graph(lists, nothing, d.uses_weights),
@@ -136,19 +136,19 @@ def gpu_arguments(
         between,
     )  # fmt: skip
     partials = {
-        name: layout.told(MAX_BLOCKS, field_dtype(scalar.dtype, graph))
+        name: layout.host_visible(MAX_BLOCKS, field_dtype(scalar.dtype, graph))
         for name, scalar in d.scalars.items()
     }
-    trace = layout.told((MOST_ROWS + 1) * TRACE_WORDS, np.int64)
+    trace = layout.host_visible((MOST_ROWS + 1) * TRACE_WORDS, np.int64)
     return arguments._replace(partials=named("Partials", partials), trace=trace)
 
 
 def _graph(lists: Lists, nothing: Any, uses_weights: bool) -> GraphArrays:
-    def side(given: tuple[Any, Any, Any] | None) -> tuple[Adjacency, Any]:
-        if given is None:
+    def side(arrays: tuple[Any, Any, Any] | None) -> tuple[Adjacency, Any]:
+        if arrays is None:
             return Adjacency(nothing, nothing), nothing
-        starts, indices, weights = given
-        # One dtype of weights, hence one kernel, for all graphs where a program reads none.
+        starts, indices, weights = arrays
+        # A program that reads no weights has one kernel for all their dtypes.
         return Adjacency(starts, indices), weights if uses_weights else nothing
 
     return GraphArrays(
@@ -182,7 +182,7 @@ def _fronts(
 
 
 def _record(layout: Any, plan: plans.KernelPlan, room: int, ids: Any, places: Any) -> Record:
-    """Room for what is recorded, which may be moved to more of it."""
+    """The record, which may move to more room."""
     make = layout.record if plan.replays else layout.scratch
     room = room if plan.replays else 1
     edges = room if plan.has_edges and plan.replays else 0
@@ -192,7 +192,7 @@ def _record(layout: Any, plan: plans.KernelPlan, room: int, ids: Any, places: An
 
 
 def _edge_fronts(layout: Any, plan: plans.KernelPlan, m: int, ids: Any, places: Any) -> GpuEdges:
-    """Two frontiers of edges, a third for `backwards`, and words for those outside and in it."""
+    """Two frontiers of edges, a third for `backwards`, and their words."""
     made, remade = (layout.cleared(TURNS * INFO_WORDS, np.int64) for _ in range(2))
 
     def edges(length: int, words: Any) -> EdgeFrontier:
@@ -204,7 +204,7 @@ def _edge_fronts(layout: Any, plan: plans.KernelPlan, m: int, ids: Any, places: 
 
 
 def _waiting(layout: Any, plan: plans.KernelPlan, n: int, ids: Any) -> tuple[Waiting, ...]:
-    """What each loop in the order of buckets keeps."""
+    """The waiting vertices of each loop over buckets."""
 
     def waiting(scratch: Any, cleared: Any) -> Waiting:
         words, bits = cleared(TURNS * INFO_WORDS, np.int64), cleared(1, np.uint32)
@@ -220,13 +220,13 @@ def queue_length(plan: plans.KernelPlan, n: int) -> int:
 
 
 def num_pieces(lowered: Lowered, num_arcs: int) -> int:
-    """How many pieces of long lists there is room for."""
+    """The number of pieces of long lists for which there is room."""
     num_arcs *= 1 + lowered.plan.has_both
     return room_for_pieces(num_arcs, GATHER_PIECE if lowered.kernel.totals else PIECE)
 
 
 def first_frontier(n: int, m: int, members: np.ndarray | None, ids: np.dtype) -> np.ndarray:
-    """The bytes of the words of frontiers, and behind them of the first queue.
+    """The bytes of the words of frontiers, followed by the first queue.
 
     Without ``members`` a run begins with all n vertices, which have m arcs.
     """
@@ -240,12 +240,12 @@ def first_frontier(n: int, m: int, members: np.ndarray | None, ids: np.dtype) ->
     return np.concatenate([pools.view(np.uint8).ravel(), queue.view(np.uint8)])
 
 
-def put_first(arguments: GpuArguments, given: np.ndarray) -> None:
-    """Put the first frontier into arguments in the host's memory."""
+def put_first(arguments: GpuArguments, content: np.ndarray) -> None:
+    """Write the first frontier into arguments in the host's memory."""
     words, queue = arguments.infos, arguments.fronts.current.queue
     split = _ALL_WORDS * INFO_WORDS * 8
-    pools = given[:split].view(np.int64)
+    pools = content[:split].view(np.int64)
     for array, (first, last) in zip(words, (_MADE, _EVERYONE, _REMADE, _REPLAYED), strict=True):
         array[:] = pools[first * INFO_WORDS : last * INFO_WORDS]
-    members = given[split:].view(queue.dtype)
+    members = content[split:].view(queue.dtype)
     queue[: len(members)] = members

@@ -1,7 +1,7 @@
 """Graphs on a GPU, and fields in the order of their vertices there.
 
-A graph is uploaded once, and stays on the GPU as long as it lives. Arrays of its edges for which
-the card has no room are mapped: they stay in the host's memory.
+A graph is uploaded once and stays on the GPU for its lifetime. Arrays of edges that do not fit the
+card are mapped: they stay in the host's memory.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from evener.graph.gpu import ROWS, WEIGHTS, graph_cache
 BOTH = "both"  # the joined lists of in- and out-edges
 BY_DEGREE = "by degree"  # with vertices in the order of their degrees
 LAUNCH = "launch"  # of a kernel on a graph
-MAPPED = "mapped"  # before the name of what stays in the host's memory
+MAPPED = "mapped"  # prefix of arrays in the host's memory
 
-# Vertices are put in the order of their degrees where that pays for a gather over all of them: in
-# graphs that are large, and skewed, by the largest degree as a multiple of the mean.
+# Sorting vertices by degree pays for a gather over all of them if the graph is large and skewed:
+# by the largest degree as a multiple of the mean.
 RELABEL_ARCS, RELABEL_SKEW = 1 << 20, 32
-_BYTES_TO_RELABEL = 32  # for each arc, at most, while the order is made
+_BYTES_TO_RELABEL = 32  # for each arc, at most, while sorting
 
 
 class OnDevice(NamedTuple):
-    """A graph on a GPU. ``order`` and ``place``: the vertex at a place, and where a vertex is."""
+    """A graph on a GPU: ``order`` has the vertex at each place, ``place`` its inverse."""
 
     rows: tuple[Any, Any, Any]  # row starts, neighbours, weights
     columns: tuple[Any, Any, Any]  # the same of the transpose
@@ -54,17 +54,17 @@ class OnDevice(NamedTuple):
 
 
 def once(library: Any, graph: Graph, what: Any, make: Any) -> Any:
-    """Something made once for a graph on the current GPU; anew in the host's memory."""
+    """A value made once per graph on the current GPU, but each time in the host's memory."""
     if library is np:
         return make()
-    found, key = graph_cache(graph), (what, device.current())
-    if key not in found:
-        found[key] = make()
-    return found[key]
+    cache, key = graph_cache(graph), (what, device.current())
+    if key not in cache:
+        cache[key] = make()
+    return cache[key]
 
 
 def is_kept(graph: Graph, what: Any, ordinal: int) -> bool:
-    """Whether it has been made."""
+    """Whether such a value exists."""
     return (what, ordinal) in graph_cache(graph)
 
 
@@ -75,7 +75,7 @@ def place_graph(
     library: Any, graph: Graph, pulls: bool, degree: bool, both: bool, *, weights: bool = True,
     mapped: tuple[Edges, ...] = (),
 ) -> OnDevice:  # fmt: skip
-    """The graph as it is; its transpose, degrees and joined lists only if they are needed.
+    """The graph in its own order; transpose, degrees and joined lists only if needed.
 
     Arrays of edges that are ``mapped`` stay in the host's memory.
     """
@@ -127,20 +127,20 @@ def _both(library: Any, graph: Graph, mapped: tuple[Edges, ...] = ()) -> tuple[A
 
 
 def move_edges(graph: Graph, wanted: tuple[Edges, ...], mapped: tuple[Edges, ...]) -> None:
-    """Give up on the current GPU whatever of the wanted arrays is in the other place.
+    """Drop wanted arrays that are in the wrong place, host or card, for the current GPU.
 
-    Launches know where arrays are, so they go too; what is gone is made again where it belongs.
+    Launches hold addresses of arrays, so they are dropped too; all is made again when needed.
     """
     ordinal, moved = device.current(), False
     for owner, what in wanted:
         wrong = what if _is_among(owner, what, mapped) else (MAPPED, what)
         moved |= graph_cache(owner).pop((wrong, ordinal), None) is not None
     if moved:
-        turned = graph.__dict__.get("_transpose", graph)  # where there is one by now
-        for found in (graph_cache(graph), graph_cache(turned)):
-            for key in [key for key in found if key[0] == LAUNCH and key[1] == ordinal]:
-                del found[key]
-            found.pop((BY_DEGREE, ordinal), None)
+        transpose = graph.__dict__.get("_transpose", graph)  # if it exists
+        for cache in (graph_cache(graph), graph_cache(transpose)):
+            for key in [key for key in cache if key[0] == LAUNCH and key[1] == ordinal]:
+                del cache[key]
+            cache.pop((BY_DEGREE, ordinal), None)
 
 
 def _degrees(library: Any, graph: Graph) -> Any:
@@ -148,17 +148,17 @@ def _degrees(library: Any, graph: Graph) -> Any:
 
 
 def is_skewed(graph: Graph) -> bool:
-    """Whether the order of degrees pays for a gather over all vertices."""
+    """Whether degree order pays for a gather over all vertices."""
     if graph.num_edges < RELABEL_ARCS or graph._indices.dtype.itemsize > 4:
         return False
-    found = graph_cache(graph)
-    if "largest" not in found:
-        found["largest"] = int(graph.degrees.max())
-    return found["largest"] * graph.num_vertices >= RELABEL_SKEW * graph.num_edges
+    cache = graph_cache(graph)
+    if "largest" not in cache:
+        cache["largest"] = int(graph.degrees.max())
+    return cache["largest"] * graph.num_vertices >= RELABEL_SKEW * graph.num_edges
 
 
 def bytes_to_relabel(graph: Graph) -> int:
-    """What relabelling needs at most, besides the neighbours."""
+    """Bytes that relabelling needs at most, besides the neighbours."""
     weights = 0 if graph._weights is None else graph._weights.nbytes
     return _BYTES_TO_RELABEL * graph.num_edges + weights
 
@@ -166,8 +166,8 @@ def bytes_to_relabel(graph: Graph) -> int:
 def place_by_degree(library: Any, graph: Graph) -> OnDevice:
     """The in-edges of a graph, its vertices in the order of their out-degrees, largest first.
 
-    What a gather reads most often is then close together, a warp's lists are about equally long,
-    and the longest come first.
+    The values that a gather reads most often are then close together, a warp's lists are about
+    equally long, and the longest come first.
     """
     return once(library, graph, BY_DEGREE, lambda: _relabel(library, graph))
 
@@ -203,22 +203,23 @@ def _relabel(library: Any, graph: Graph) -> OnDevice:
 def fill_fields(
     library: Any, fields: dict[str, Any], at: OnDevice, fixed: set[str]
 ) -> dict[str, Any]:  # fmt: skip
-    """The fields on the GPU, with the values that they begin with.
+    """The fields on the GPU, with their initial values.
 
-    ``fixed`` ones are indexed by the ids that the user knows, whatever order vertices are in.
+    ``fixed`` fields are indexed by the user's ids, whatever the order of vertices.
     """
-    made = {}
+    arrays = {}
     for name, field in fields.items():
-        array = field.made_by(library) if isinstance(field, DeferredArray) else library.array(field)
-        uniform = isinstance(field, DeferredArray) and field.is_uniform
+        deferred = isinstance(field, DeferredArray)
+        array = field.to_array(library) if deferred else library.array(field)
+        uniform = deferred and field.is_uniform
         if at.order is not None and name not in fixed and not uniform:
             array = array[at.order]
-        made[name] = array
-    return made
+        arrays[name] = array
+    return arrays
 
 
 def in_users_order(fields: dict[str, Any], at: OnDevice, fixed: set[str]) -> dict[str, Any]:
-    """The fields as the user knows the vertices."""
+    """The fields in the user's order of vertices."""
     if at.place is None:
         return fields
     return {name: f if name in fixed else f[at.place] for name, f in fields.items()}

@@ -1,4 +1,4 @@
-"""Memory for what a kernel may need and cannot know beforehand how much of."""
+"""Memory for records and buckets, whose size a run cannot know beforehand."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from evener.programs.stages import Advance, Backwards, Repeat, walk
 if TYPE_CHECKING:
     from evener.engine.job import Job
 
-_NORESERVE = 0x4000  # Linux: pages that are never touched need no memory
-_SUPERSTEPS = 1 << 26  # that a record may have
-_EMPTY_SUPERSTEPS = 1 << 20  # that a record may have beyond those with an entry
-_RECORD_FACTOR = 4  # records begin with room for so many times the vertices
-_BUCKET_FACTOR = 4  # buckets begin with room for so many times the arcs at one time
+_NORESERVE = 0x4000  # Linux: untouched pages take no memory
+_SUPERSTEPS = 1 << 26  # of a record at most
+_EMPTY_SUPERSTEPS = 1 << 20  # of a record at most, beyond those with an entry
+_RECORD_FACTOR = 4  # initial room of records, as a multiple of the vertices
+_BUCKET_FACTOR = 4  # initial room of buckets, as a multiple of the arcs
 _BUCKETS_IN_USE = 1 << 14  # at one time, for each unit of that factor
 _GROWTH = 8
 _WORD = np.dtype(np.int64)
@@ -34,17 +34,17 @@ Arrays = tuple[np.ndarray, ...]
 
 
 class Capacity(NamedTuple):
-    """How much room a run has for what it cannot know beforehand."""
+    """The room of a run for records and buckets."""
 
     recorded: int  # vertices, or edges, of recorded frontiers
-    bucketed: int  # in buckets at one time, as many times the arcs
+    bucketed: int  # in buckets at one time, as a multiple of the arcs
 
 
 def capacity_of(job: Job, n: int, left: int | None, growth: int = 1) -> Capacity:
-    """The rooms of n vertices; a run that they are too small for begins again with some growth.
+    """The room for n vertices; a run that exceeds it begins again with more ``growth``.
 
-    Room that is never used costs address space alone, but that may be limited too. A search records
-    each vertex once. ``left`` is what a limit of memory leaves for records.
+    Unused room costs only address space, but that may be limited too. A search records each vertex
+    once. ``left`` is what a memory limit leaves for records.
     """
     recorded = job.preallocation.only(job, n)
     if recorded is None:
@@ -54,7 +54,7 @@ def capacity_of(job: Job, n: int, left: int | None, growth: int = 1) -> Capacity
 
 
 def grown(job: Job, n: int, left: int | None, growth: int) -> int:
-    """The growth with which a run begins again; MemoryBudgetError if no memory is left for it."""
+    """The growth for the next attempt of a run; MemoryBudgetError if no memory is left for it."""
     stages, rooms = list(walk(job.declaration.loop)), capacity_of(job, n, left, growth)
     records = any(isinstance(stage, Backwards) for stage in stages)
     is_ordered = any(isinstance(stage, Repeat) and stage.order is not None for stage in stages)
@@ -67,7 +67,7 @@ def grown(job: Job, n: int, left: int | None, growth: int) -> int:
 
 
 def _most_recorded(job: Job, n: int, left: int | None) -> int:
-    """Entries of a record that fit into memory, or into what a limit leaves of it."""
+    """Entries of a record that fit into memory, or into what a limit leaves."""
     has_edges = any(
         isinstance(stage, Advance) and stage.emit == "edges" for stage in walk(job.declaration.loop)
     )
@@ -76,7 +76,7 @@ def _most_recorded(job: Job, n: int, left: int | None) -> int:
 
 
 def room(length: int, dtype: np.dtype) -> np.ndarray:
-    """An array that takes memory only where it is written to."""
+    """An array that takes memory only where it is written."""
     if length == 0:
         return np.empty(0, dtype)
     if not hasattr(mmap, "MAP_ANONYMOUS"):
@@ -95,7 +95,7 @@ def room(length: int, dtype: np.dtype) -> np.ndarray:
 def new_record(
     ids: np.dtype, replays: bool, has_edges: bool, length: int, *, fixed: bool = False
 ) -> Record:
-    """A record of up to ``length`` entries; a ``fixed`` one has all its memory at once."""
+    """A record of up to ``length`` entries; a ``fixed`` one gets all its memory at once."""
     if not replays:
         nothing = np.empty(0, np.uint64), np.empty(0, np.uint8)
         return Record(room(0, ids), np.zeros(2, _WORD), *nothing)
@@ -110,26 +110,26 @@ def new_record(
 
 
 def _require_room(nbytes: int) -> None:
-    """Refuse a record that cannot fit: a system that promises more memory would end the process."""
+    """Refuse a record that cannot fit: a system that overcommits would kill the process."""
     free = available_memory()
     if nbytes > free:
         raise MemoryBudgetError(
-            f"preallocate asks for {format_bytes(nbytes)} for what is recorded, but only "
+            f"preallocate asks for {format_bytes(nbytes)} for recorded frontiers, but only "
             f"{format_bytes(free)} of memory are free; give it a smaller number, or leave it out."
         )
 
 
 def most_recorded(record: Record) -> int:
-    """How much a run recorded at one time; forgotten then."""
+    """The largest number of recorded entries of a run; resets the counter."""
     bounds = record.bounds
-    found, bounds[-1] = int(bounds[-1]), 0
-    return found
+    entries, bounds[-1] = int(bounds[-1]), 0
+    return entries
 
 
 def bucket_bytes(ordered: CpuBuckets, n: int) -> int:
-    """What a run has written of the rooms for buckets of n vertices.
+    """Bytes that a run has written to the buckets of n vertices.
 
-    That is chunks, with two words each, and the bucket that is visited, with each vertex once.
+    These are chunks, with two words each, and the visited bucket, with each vertex once.
     """
     used = int(ordered.pools.top[:, int(nearest.USED)].sum())
     each = ordered.bucket.itemsize
@@ -137,7 +137,7 @@ def bucket_bytes(ordered: CpuBuckets, n: int) -> int:
 
 
 def new_edge_fronts(m: int, ids: np.dtype, threads: int, has_edges: bool) -> Any:
-    """Three frontiers of edges and the buffers of the threads, or nothing."""
+    """Three frontiers of edges and the buffers of the threads, or an empty tuple."""
     if not has_edges:
         return ()
     current, following, spare = (
@@ -148,14 +148,14 @@ def new_edge_fronts(m: int, ids: np.dtype, threads: int, has_edges: bool) -> Any
 
 
 def new_info(number: int) -> np.ndarray:
-    """The words about a frontier."""
+    """The words of a frontier."""
     info = np.zeros(INFO_WORDS, np.int64)
     info[NUMBER] = number
     return info
 
 
 def new_waiting(n: int, ids: np.dtype, threads: int, orders: int) -> tuple[Waiting, ...]:
-    """What each loop in the order of buckets keeps."""
+    """The waiting vertices of each loop over buckets."""
 
     def waiting(number: int) -> Frontier:
         return Frontier(room(n, ids), np.empty(0, np.uint64), new_info(number))
@@ -169,9 +169,9 @@ def new_waiting(n: int, ids: np.dtype, threads: int, orders: int) -> tuple[Waiti
 def new_buckets(
     n: int, m: int, degrees: np.ndarray, ids: np.dtype, threads: int, factor: int = _BUCKET_FACTOR
 ) -> CpuBuckets:
-    """What `nearest` works with, with a pool for each thread."""
+    """The buckets of `nearest`, with a pool for each thread."""
     entries = factor * (m + n) if threads else 0
-    # Each bucket in use has one chunk that is not full; a vertex finds one for each of its arcs.
+    # Each bucket in use has one chunk that is not full; a vertex may fill one for each of its arcs.
     buckets = min(nearest.MAX_BUCKETS, entries, factor * _BUCKETS_IN_USE)
     chunks = entries // nearest.CHUNK + buckets + int(degrees.max(initial=0)) + 2
     words = np.dtype(np.uint64)
@@ -187,21 +187,21 @@ def new_buckets(
 
 
 def joined_once(owner: Any, part: int, one: Arrays, other: Arrays) -> Arrays:
-    """The lists `joined`, kept with the graph or the parts that they belong to."""
+    """The `joined` lists, kept with their graph or parts."""
     kept: dict[Any, Arrays] = owner.__dict__.setdefault("_joined", {})
     key = part, len(one[2]) + len(other[2]) > 0
-    found = kept.get(key)
-    if found is None:
-        found = kept[key] = joined(one, other)
-    return found
+    lists = kept.get(key)
+    if lists is None:
+        lists = kept[key] = joined(one, other)
+    return lists
 
 
 def joined(one: Arrays, other: Arrays) -> Arrays:
-    """Neighbour lists with weights: for each vertex those in the one, then those in the other."""
+    """Neighbour lists with weights: for each vertex those of ``one``, then those of ``other``."""
     starts = np.concatenate([np.zeros(1, np.int64), _counts(one) + _counts(other)]).cumsum()
     m = len(one[1]) + len(other[1])
     indices = np.empty(m, one[1].dtype)
-    # A part may have edges on one side only; there are weights where one of them has some.
+    # A part may have edges on one side only, and then weights only there.
     weights = np.empty(m if len(one[2]) + len(other[2]) else 0, one[2].dtype)
     for side, begins in ((one, starts[:-1]), (other, starts[:-1] + _counts(one))):
         counts = _counts(side)

@@ -14,7 +14,7 @@ from evener.operators.shared.hub import FLAG_WORDS, PART_WORDS
 
 
 class HubMemory(NamedTuple):
-    """The arrays of the hub, and which machine has which part; see `operators.shared.hub`."""
+    """The arrays of the hub, and the machine of each part; see `operators.shared.hub`."""
 
     machine_of: np.ndarray
     flags: np.ndarray
@@ -23,29 +23,29 @@ class HubMemory(NamedTuple):
     box: np.ndarray
     marks: np.ndarray
     bits: np.ndarray
-    boxes: tuple[np.ndarray, ...]  # of each field that travels by ghosts
+    boxes: tuple[np.ndarray, ...]  # of each field that is sent by ghosts
     copies: tuple[np.ndarray, ...]  # of each replicated field
     agreed: tuple[np.ndarray, ...]  # of each scalar
 
     @property
     def machines(self) -> int:
-        """How many there are."""
+        """The number of machines."""
         return int(self.machine_of.max()) + 1
 
-    def patience(self, looks: int) -> int:
-        """The looks of a device before it runs ahead, or -1 where it must not.
+    def patience(self, polls: int) -> int:
+        """How often a device polls before it runs ahead, or -1 if it must not.
 
-        Parts of one machine read each other's boxes, which running ahead would fill again.
+        Parts of one machine read each other's boxes, which running ahead would overwrite.
         """
-        return looks if self.machines == len(self.machine_of) else -1
+        return polls if self.machines == len(self.machine_of) else -1
 
     def reset(self) -> None:
-        """Make it ready for a run."""
+        """Clear the hub for a run."""
         for array in (self.flags, self.words, self.far_sizes, *self.agreed):
             array[:] = 0
 
     def give_up(self) -> None:
-        """Let no machine wait for another one any more."""
+        """End all waiting of machines for each other."""
         self.flags[self.machines * FLAG_WORDS] = 1
 
 
@@ -55,7 +55,7 @@ def new_hub(
 ) -> HubMemory:  # fmt: skip
     """A hub for the parts and for what a kernel exchanges; ``allocate(length, dtype)``.
 
-    What the host has no part in may be elsewhere: ``boxes(length, dtype)``.
+    Arrays that the host does not use may be elsewhere: ``boxes(length, dtype)``.
     """
     boxes = boxes or allocate
     k, n, ghosts = len(parts.parts), job.graph.num_vertices, len(parts.home)
@@ -80,7 +80,7 @@ def new_hub(
 
 
 def no_hub(job: Job, parts: Parts, kernel: Kernel) -> HubMemory:
-    """What kernels are given where all parts are on one machine."""
+    """The hub arguments of kernels if all parts are on one machine."""
     return new_hub(
         lambda length, dtype: np.zeros(1, dtype), job, parts, [0] * len(parts.parts), kernel
     )

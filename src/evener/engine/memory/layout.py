@@ -1,6 +1,6 @@
-"""Where the arrays of a run on a GPU are: places in a few pieces of memory, worked out once.
+"""Where the arrays of a GPU run are: offsets in a few pieces of memory, computed once.
 
-The pieces are allocated for each run; which array is where in them depends on a graph and a kernel.
+The pieces are allocated for each run; the offsets depend on a graph and a kernel.
 """
 
 from __future__ import annotations
@@ -11,37 +11,37 @@ import numpy as np
 
 from evener.device import cuda as device
 
-ALIGNED = 256  # bytes at which an array may begin
+ALIGNED = 256  # bytes
 CLEARED, SCRATCH, RECORD = "cleared", "scratch", "record"
 
 
 class HostMemory:
-    """As `Layout`, arrays in the host's memory: to compile, and to simulate."""
+    """Like `Layout`, with arrays in the host's memory: to compile, and to simulate."""
 
     library = np
 
-    def __init__(self, **given: np.ndarray):
-        self.given = given
+    def __init__(self, **arrays: np.ndarray):
+        self.arrays = arrays
 
     def cleared(self, length: int, dtype: Any) -> Any:
         """An array of zeros."""
         return np.zeros(length, dtype)
 
-    told = record = cleared
+    host_visible = record = cleared
 
     def scratch(self, length: int, dtype: Any) -> Any:
-        """An array of anything."""
+        """An uninitialized array."""
         return np.empty(length, dtype)
 
     def named(self, region: str, length: int, dtype: Any) -> Any:
-        """An array that is given, or zeros."""
-        if region not in self.given:
-            self.given[region] = np.zeros(length, dtype)
-        return self.given[region]
+        """The array of this name, or zeros."""
+        if region not in self.arrays:
+            self.arrays[region] = np.zeros(length, dtype)
+        return self.arrays[region]
 
 
 class Layout:
-    """Places for arrays in memory that is allocated for each run."""
+    """Offsets of arrays in memory that is allocated for each run."""
 
     def __init__(self) -> None:
         self.library = device.library()
@@ -51,20 +51,20 @@ class Layout:
         """An array of zeros."""
         return self._place(length, dtype, CLEARED)
 
-    def told(self, length: int, dtype: Any) -> device.Span:
-        """An array of zeros by which host and kernel tell each other something."""
+    def host_visible(self, length: int, dtype: Any) -> device.Span:
+        """An array of zeros through which host and kernel communicate."""
         return self._place(length, dtype, CLEARED)
 
     def scratch(self, length: int, dtype: Any) -> device.Span:
-        """An array of anything."""
+        """An uninitialized array."""
         return self._place(length, dtype, SCRATCH)
 
     def record(self, length: int, dtype: Any) -> device.Span:
-        """An array of anything that may be moved to more room."""
+        """An uninitialized array that may move to more room."""
         return self._place(length, dtype, RECORD)
 
     def named(self, region: str, length: int, dtype: Any) -> device.Span:
-        """An array of its own in each run, under this name: fields, since they may be results."""
+        """A separate array of each run, by name: fields, since they may become results."""
         return device.Span(np.dtype(dtype), length, 0, region)
 
     def _place(self, length: int, dtype: Any, region: str) -> device.Span:

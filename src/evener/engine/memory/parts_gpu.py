@@ -1,4 +1,4 @@
-"""Parts of a graph on a GPU: their tables, kept there, and what their kernels are given."""
+"""Parts of a graph on a GPU: their tables, which stay there, and arguments of kernels."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class PartsOnDevice(NamedTuple):
 
 
 def words_of_bits(parts: Parts) -> np.ndarray:
-    """Where the bits of each part begin, and where they end."""
+    """The first word of bits of each part, and the end of the last."""
     words = [(part.held + 31) // 32 for part in parts.parts]
     return np.concatenate([[0], np.cumsum(words)]).astype(np.int64)
 
@@ -70,7 +70,7 @@ def place_parts(library: Any, parts: Parts, degrees: np.ndarray, local: list[int
 
 
 def is_placed(parts: Parts, local: list[int]) -> bool:
-    """Whether they are on the current GPU."""
+    """Whether the parts are on the current GPU."""
     return ("placed", device.current(), tuple(local)) in parts.on_gpus
 
 
@@ -78,8 +78,8 @@ def _place(library: Any, parts: Parts, degrees: np.ndarray, local: list[int]) ->
     def put(array: np.ndarray) -> Any:
         return library.asarray(array)
 
-    def lists(given: tuple[np.ndarray, ...]) -> tuple[Any, Any, Any]:
-        return put(unsigned(given[0])), put(unsigned(given[1])), put(given[2])
+    def lists(side: tuple[np.ndarray, ...]) -> tuple[Any, Any, Any]:
+        return put(unsigned(side[0])), put(unsigned(side[1])), put(side[2])
 
     placed = {}
     for p in local:
@@ -95,7 +95,7 @@ def _place(library: Any, parts: Parts, degrees: np.ndarray, local: list[int]) ->
 
 
 def place_both(library: Any, parts: Parts, p: int) -> tuple[Any, Any, Any]:
-    """The in-edges and then the out-edges of each vertex of a part, kept as the part is."""
+    """The in-edges and then the out-edges of each vertex of a part, kept with the parts."""
     key = ("both", "host" if library is np else device.current(), p)
     if key not in parts.on_gpus:
         part = parts.parts[p]
@@ -104,13 +104,13 @@ def place_both(library: Any, parts: Parts, p: int) -> tuple[Any, Any, Any]:
     return parts.on_gpus[key]
 
 
-# ---- what kernels are given --------------------------------------------------------------------
+# ---- arguments of kernels ----------------------------------------------------------------------
 
 
 def common_arrays(
     layout: Any, job: Job, lowered: Lowered, parts: Parts, at: PartsOnDevice, hub: HubMemory
 ) -> Common:
-    """The arrays that all parts of a card see."""
+    """The arrays that all parts of a card share."""
     plan, d = lowered.plan, job.declaration
     cleared, scratch, own = layout.cleared, layout.scratch, layout.named
     n, k = job.graph.num_vertices, len(parts.parts)
@@ -159,15 +159,15 @@ _WORDS_OF_HUB = ("flags", "words", "far_sizes", "box", "marks", "bits")
 
 def arrays_of_hub(hub: HubMemory) -> dict[str, np.ndarray]:
     """The arrays of the hub by name; a grid has its bits in words of 32."""
-    found = {name: getattr(hub, name) for name in ("machine_of", *_WORDS_OF_HUB)}
-    found["bits"] = hub.bits.view(np.uint32)
+    arrays = {name: getattr(hub, name) for name in ("machine_of", *_WORDS_OF_HUB)}
+    arrays["bits"] = hub.bits.view(np.uint32)
     for kind in ("boxes", "copies", "agreed"):
-        found |= {f"{kind} {i}": array for i, array in enumerate(getattr(hub, kind))}
-    return found
+        arrays |= {f"{kind} {i}": array for i, array in enumerate(getattr(hub, kind))}
+    return arrays
 
 
 def spans_of_hub(layout: Any, hub: HubMemory) -> dict[str, Any]:
-    """The same as kernels are given them."""
+    """The arrays of the hub as arguments of kernels."""
     return {
         name: layout.named(f"hub {name}", array.size, array.dtype)
         for name, array in arrays_of_hub(hub).items()
@@ -178,7 +178,7 @@ def part_arguments(
     layout: Any, job: Job, lowered: Lowered, parts: Parts, at: PartsOnDevice, common: Common,
     p: int, place: Place, room: int,
 ) -> GpuArguments:  # fmt: skip
-    """All that the kernel of one part is given."""
+    """The arguments of the kernel of one part."""
     d, here, n = job.declaration, at.parts[p], job.graph.num_vertices
     first, last = int(parts.bases[p]), int(parts.bases[p + 1])
     low, high = words_of_bits(parts)[p : p + 2].tolist() if lowered.pulls else (0, 1)
@@ -204,17 +204,17 @@ def part_arguments(
 def places_of(
     job: Job, parts: Parts, blocks: dict[int, int], width: int, policy: Policy, hub: HubMemory
 ) -> dict[int, Place]:
-    """Where each part of this card is among the others; a block has ``width`` threads."""
+    """The place of each part of this card among all; a block has ``width`` threads."""
     total, before, graph = sum(blocks.values()), 0, job.graph
-    found = {}
+    places = {}
     for p, count in blocks.items():
-        found[p] = Place(
+        places[p] = Place(
             p, len(parts.parts), total * width, before * width, graph.num_vertices,
             graph.num_edges, policy.number, int(hub.machine_of[p]), hub.machines,
             len(parts.home), hub.patience(handshake.GPU_PATIENCE),
         )  # fmt: skip
         before += count
-    return found
+    return places
 
 
 def frontier_of(job: Job, parts: Parts, p: int) -> np.ndarray:
@@ -229,9 +229,9 @@ def simulated_arguments(
     job: Job, lowered: Lowered, parts: Parts, width: int, policy: Policy, local: list[int],
     hub: HubMemory | None = None, room: int | None = None,
 ) -> list[GpuArguments]:  # fmt: skip
-    """The arguments of some parts in the host's memory, for grids of one block so wide.
+    """The arguments of some parts in the host's memory, for grids of one block.
 
-    They have ``room`` for so many recorded vertices, or for plenty.
+    A block has ``width`` threads. ``room`` is for recorded vertices, by default plenty.
     """
     plan = lowered.plan
     k, n = len(parts.parts), job.graph.num_vertices
@@ -246,35 +246,35 @@ def simulated_arguments(
     common = common_arrays(memory, job, lowered, parts, at, hub)
     places = places_of(job, parts, dict.fromkeys(local, 1), width, policy, hub)
     room = room or 64 * n + 64
-    made = []
+    all_arguments = []
     for p in local:
         arguments = part_arguments(
             memory, job, lowered, parts, at, common, p, places[p], room
         )  # fmt: skip
         put_first(arguments, frontier_of(job, parts, p))
-        made.append(arguments)
-    return made
+        all_arguments.append(arguments)
+    return all_arguments
 
 
 # ---- fields ------------------------------------------------------------------------------------
 
 
 def spread_fields(library: Any, job: Job, at: PartsOnDevice, copies: int) -> dict[str, Any]:
-    """The fields in the slots of all parts; so many copies of those that are replicated."""
-    made = {}
+    """The fields in the slots of all parts; replicated ones ``copies`` times."""
+    spread = {}
     for name, field in job.fields.items():
         slots = len(at.ids)
         if job.declaration.fields[name].replicated:
-            made[name] = library.tile(_made(library, field), copies)
+            spread[name] = library.tile(_on_device(library, field), copies)
         elif isinstance(field, DeferredArray) and field.is_uniform:
-            made[name] = library.full(slots, field._fill, field.dtype)
+            spread[name] = library.full(slots, field._fill, field.dtype)
         else:
-            made[name] = _made(library, field)[at.ids]
-    return made
+            spread[name] = _on_device(library, field)[at.ids]
+    return spread
 
 
 def gather_fields(library: Any, job: Job, at: PartsOnDevice, fields: dict[str, Any]) -> dict:
-    """The fields as the user knows the vertices."""
+    """The fields in the user's order of vertices."""
     n = job.graph.num_vertices
     return {
         name: field[:n] if job.declaration.fields[name].replicated else field[at.slot_of]
@@ -282,5 +282,5 @@ def gather_fields(library: Any, job: Job, at: PartsOnDevice, fields: dict[str, A
     }
 
 
-def _made(library: Any, field: Any) -> Any:
-    return field.made_by(library) if isinstance(field, DeferredArray) else library.array(field)
+def _on_device(library: Any, field: Any) -> Any:
+    return field.to_array(library) if isinstance(field, DeferredArray) else library.array(field)

@@ -1,1 +1,1 @@
-"""The parts of a graph: who owns which vertex, ghosts, and what a division looks like."""
+"""The parts of a graph: owners of vertices, ghosts, and statistics of partitions."""

@@ -1,14 +1,14 @@
-"""The parts of a graph: local numbers, ghosts, neighbour lists, and who is whose ghost.
+"""The parts of a graph: local numbers, ghosts, neighbour lists, and the owners of ghosts.
 
-A part owns vertices, numbered ``0..owned-1`` in the order of the graph. Behind them stand its
-*ghosts*, one for each neighbour that another part owns: first those that part 0 owns, then those
-of part 1, each in the order of the graph. So what one part keeps of another is a stretch of its
-ghosts, and `Parts.home` says where the owner has them: both sides know the list, and values can
-travel alone.
+A part owns vertices, numbered ``0..owned-1`` in the order of the graph. Its *ghosts* follow, one
+for each neighbour that another part owns: first those of part 0, then those of part 1, each in the
+order of the graph. So the vertices that one part holds of another are contiguous ghosts, and
+`Parts.home` has their places at the owner: both sides know the list, and values travel without
+indices.
 
-All parts lie in one array behind one another (`Parts.bases`): a *slot* is a place in there. Parts
-are made one after the other, each by all cores; beside the parts themselves that takes a table of
-the vertices.
+All parts lie in one array, one after the other (`Parts.bases`); a *slot* is a place in it. Parts
+are made one after the other, each by all cores; that takes a table of the vertices besides the
+parts themselves.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ Arrays = tuple[np.ndarray, ...]
 
 @dataclass
 class Part:
-    """What one part holds."""
+    """The vertices and neighbour lists of one part."""
 
-    ids: np.ndarray  # of the owned vertices and then of the ghosts
+    ids: np.ndarray  # of owned vertices, then of ghosts
     owned: int
     out: Arrays  # indptr, indices in local numbers, weights
-    into: Arrays  # the same where no stage pulls
+    into: Arrays  # in-edges; `out` if no stage pulls
 
     @property
     def held(self) -> int:
@@ -54,27 +54,27 @@ class Parts:
 
     parts: list[Part]
     bases: np.ndarray  # the first slot of each part, and behind the last
-    ghosts: np.ndarray  # [p, q]: number of the first ghost of p that q owns; ghosts count through
+    ghosts: np.ndarray  # [p, q]: number of the first ghost of p that q owns, counted over all parts
     home: np.ndarray  # the slot of each ghost at its owner
-    kept: dict[Any, Any] = field(default_factory=dict)  # arrays of the last run, for the next
-    on_gpus: dict[Any, Any] = field(default_factory=dict)  # what is there of them
+    kept: dict[Any, Any] = field(default_factory=dict)  # arrays of the last run, to reuse
+    on_gpus: dict[Any, Any] = field(default_factory=dict)  # their arrays on GPUs
 
     @once
     def slot_of(self) -> np.ndarray:
         """The slot of each vertex at its owner."""
-        found = np.empty(sum(part.owned for part in self.parts), np.int64)
+        slots = np.empty(sum(part.owned for part in self.parts), np.int64)
         for part, base in zip(self.parts, self.bases[:-1], strict=True):
-            put_back(found, part, np.arange(base, base + part.owned))
-        return found
+            put_back(slots, part, np.arange(base, base + part.owned))
+        return slots
 
     def members(self, vertices: np.ndarray, p: int) -> np.ndarray:
-        """Which of some vertices a part owns, by their numbers there, in ascending order."""
+        """The local numbers of those vertices that a part owns, in ascending order."""
         slots = self.slot_of[vertices]
         here = slots[(slots >= self.bases[p]) & (slots < self.bases[p + 1])]
         return np.sort(here - self.bases[p])
 
     def places_of(self, vertex: int) -> list[int]:
-        """The slots of a vertex, at its owner and of its ghosts.
+        """The slots of a vertex: at its owner, and of its ghosts.
 
         Examples
         --------
@@ -86,14 +86,14 @@ class Parts:
         """
         owners = [_where(part.ids[: part.owned], vertex) for part in self.parts]
         owner = next(p for p, at in enumerate(owners) if at is not None)
-        found = []
+        slots = []
         for p, (part, at) in enumerate(zip(self.parts, owners, strict=True)):
             low, high = part.owned + self.ghosts[p, owner : owner + 2] - self.ghosts[p, 0]
             ghost = _where(part.ids[low:high], vertex)
             at = at if ghost is None else low + ghost
             if at is not None:
-                found.append(int(self.bases[p] + at))
-        return found
+                slots.append(int(self.bases[p] + at))
+        return slots
 
     @property
     def nbytes(self) -> list[int]:
@@ -105,11 +105,11 @@ def divide(
     graph: Graph, part_of: np.ndarray, k: int, *, pulls: bool, in_order: bool,
     has_ghosts: bool = True, weighted: bool = True,
 ) -> Parts:  # fmt: skip
-    """The parts of a graph; the last ones made are kept with it.
+    """The parts of a graph; the last divisions are kept with it.
 
-    ``pulls`` asks for in-edges too. With ``in_order`` neighbour lists keep the order of the graph;
-    otherwise those that the part owns come first. Without ghosts they hold global numbers. Weights
-    come along if ``weighted``.
+    ``pulls`` includes in-edges. With ``in_order`` neighbour lists keep the order of the graph;
+    otherwise owned neighbours come first. Without ghosts the lists hold global numbers.
+    ``weighted`` includes weights.
 
     Examples
     --------
@@ -123,19 +123,19 @@ def divide(
     """
     key = (hashlib.sha256(part_of.tobytes()).hexdigest(), k, pulls, in_order, has_ghosts, weighted)
     kept: dict[Any, Parts] = graph.__dict__.setdefault("_parts", {})
-    found = kept.get(key)
-    if found is None:
+    parts = kept.get(key)
+    if parts is None:
         for other in list(kept)[: max(0, len(kept) + 1 - _KEPT)]:
             kept.pop(other, None)  # another thread may have done so
         part_of = part_of.astype(np.uint8 if k < 256 else np.int64)
-        found = kept[key] = _divide(graph, part_of, k, pulls, in_order, has_ghosts, weighted)
-    return found
+        parts = kept[key] = _divide(graph, part_of, k, pulls, in_order, has_ghosts, weighted)
+    return parts
 
 
 def divide_by(
     graph: Graph, partition: Any, shares: Sequence[float], *, cpu: int = 0, **lists: bool
 ) -> Parts:  # fmt: skip
-    """The parts that a partitioner makes; by its name they are found again, without being made.
+    """The parts by a partitioner; those of a named one are looked up before they are made.
 
     ``lists`` are the options of `divide`.
 
@@ -156,7 +156,7 @@ def divide_by(
     parts = divide(graph, part_of, len(shares), **lists)
     if isinstance(partition, str):
         kept = list(graph.__dict__["_parts"].values())
-        for other in [name for name, found in list(named.items()) if found not in kept]:
+        for other in [name for name, one in list(named.items()) if one not in kept]:
             named.pop(other, None)
         named[key] = parts
     return parts
@@ -178,7 +178,7 @@ def _divide(
     if sides[-1] is graph:
         sides = sides[:1]
     parts, ghosts = [], np.zeros((k, k + 1), np.int64)
-    number = np.arange(n, dtype=graph._indices.dtype)  # without ghosts this stays so
+    number = np.arange(n, dtype=graph._indices.dtype)  # stays so without ghosts
     seen = np.zeros(n, np.uint8)
     for p in range(k):
         mine = order[starts[p] : starts[p + 1]]
@@ -210,11 +210,11 @@ def _lists(
     indptr = np.zeros(len(mine) + 1, graph._indptr.dtype)
     np.cumsum(graph.degrees[mine], out=indptr[1:])
     indices = np.empty(int(indptr[-1]), graph._indices.dtype)
-    given = np.empty(0, np.int32) if graph._weights is None else graph._weights
-    given = given if weighted else given[:0]
-    weights = np.empty(len(indices) if len(given) else 0, given.dtype)
+    values = np.empty(0, np.int32) if graph._weights is None else graph._weights
+    values = values if weighted else values[:0]
+    weights = np.empty(len(indices) if len(values) else 0, values.dtype)
     _fill_lists(
-        max(1, -(-len(mine) // _ROWS)), mine, graph._indptr, graph._indices, given, number,
+        max(1, -(-len(mine) // _ROWS)), mine, graph._indptr, graph._indices, values, number,
         np.int64(owned), in_order, indptr, indices, weights,
     )  # fmt: skip
     return indptr, indices, weights
@@ -232,7 +232,7 @@ def _nbytes(part: Part) -> int:
 
 
 def picked(values: np.ndarray, parts: Parts, out: np.ndarray | None = None) -> np.ndarray:
-    """The values of vertices in the slots of all parts; in ``out``, if there is one.
+    """The values of vertices in the slots of all parts, in ``out`` if it is passed.
 
     Examples
     --------
@@ -243,15 +243,15 @@ def picked(values: np.ndarray, parts: Parts, out: np.ndarray | None = None) -> n
     >>> picked(np.array([5, 6, 7, 8]), parts).tolist()
     [5, 7, 6, 8, 6, 8, 5, 7]
     """
-    found = np.empty(int(parts.bases[-1]), values.dtype) if out is None else out
+    slots = np.empty(int(parts.bases[-1]), values.dtype) if out is None else out
     for part, base in zip(parts.parts, parts.bases[:-1], strict=True):
-        mine = found[base : base + part.held]
+        mine = slots[base : base + part.held]
         _pick(max(1, -(-part.held // _ROWS)), values, part.ids, mine)
-    return found
+    return slots
 
 
 def fill(array: np.ndarray, value: Any) -> None:
-    """Give all elements one value: by all cores, if they are many."""
+    """Fill an array; a large one with all cores."""
     if array.nbytes < _FILLED_BY_ONE:
         array.fill(value)
     else:
@@ -259,7 +259,7 @@ def fill(array: np.ndarray, value: Any) -> None:
 
 
 def put_back(whole: np.ndarray, part: Part, mine: np.ndarray) -> None:
-    """Write the values of the vertices that a part owns to where they belong."""
+    """Write the values of a part's owned vertices into the array of all vertices."""
     _put(max(1, -(-part.owned // _ROWS)), mine[: part.owned], part.ids, whole)
 
 
@@ -318,7 +318,7 @@ def _count_ghosts(chunk, part_of, p, seen, counts):
 
 @parallel
 def _number_ghosts(chunk, part_of, p, seen, cursors, owned, local, number, ids):
-    """Number what was seen, and forget it."""
+    """Number the vertices that were seen, and clear the marks."""
     for v in range(chunk * _ROWS, min((chunk + 1) * _ROWS, len(part_of))):
         if part_of[v] == p:
             number[v] = local[v]
@@ -341,7 +341,7 @@ def _fill_lists(
             place = at
             if in_order or v < owned:
                 at += 1
-            else:  # from the end, hence turned round below
+            else:  # from the end, hence reversed below
                 behind -= 1
                 place = behind
             out[place] = v

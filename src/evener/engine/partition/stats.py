@@ -1,4 +1,4 @@
-"""What a partition looks like: shares, boundary edges before and after aggregation, ghosts."""
+"""Statistics of a partition: shares, boundary edges before and after aggregation, ghosts."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class PartitionStats:
         For each part, how many of its edges lead to another.
     links
         ``links[p, q]``: ghosts on part p of vertices that q owns. All boundary edges of p to one
-        vertex share a ghost: that is what p has to send once it has aggregated.
+        vertex share a ghost, so these are the messages of p after aggregation.
     in_edges
-        In-edges that each part holds beside its edges: none if the graph is undirected.
+        In-edges that each part holds besides its edges: 0 if the graph is undirected.
     """
 
     vertices: np.ndarray
@@ -58,7 +58,7 @@ class PartitionStats:
 
     @property
     def beta_aggregated(self) -> float:
-        """Messages over edges where all from one part to one vertex are made one."""
+        """Messages over edges, with one message from a part to a vertex."""
         return float(self.links.sum() / max(1, self.edges.sum()))
 
     @property
@@ -67,7 +67,7 @@ class PartitionStats:
         return float(self.edge_shares.max(initial=0.0) * len(self.edges)) or 1.0
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it in plain numbers and lists.
+        """The statistics as plain numbers and lists.
 
         Examples
         --------
@@ -94,7 +94,7 @@ class PartitionStats:
 def measure_partition(
     graph: Graph, part_of: np.ndarray, k: int, *, pulls: bool = False
 ) -> PartitionStats:
-    """Count what k parts own and what they have to tell each other.
+    """Count what k parts own and what they must send each other.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def measure_partition(
     k
         The number of parts.
     pulls
-        Whether parts hold the in-edges of their vertices too, and ghosts for their other ends.
+        Whether parts also hold the in-edges of their vertices, and ghosts for their sources.
 
     Examples
     --------
@@ -123,7 +123,7 @@ def measure_partition(
     into = graph.transpose() if pulls else graph
     if into is not graph:
         in_edges += np.bincount(part_of, weights=into.degrees, minlength=k).astype(np.int64)
-    # A byte for each vertex, not one for each part and vertex: a pass over vertices is cheap.
+    # One byte per vertex instead of one per part and vertex: a pass over vertices is cheap.
     for part in range(k):
         seen = np.zeros(graph.num_vertices, np.uint8)
         crossing = np.zeros(chunks, np.int64)
@@ -137,7 +137,7 @@ def measure_partition(
 
 @parallel
 def _mark(chunk, indptr, indices, part_of, part, seen, crossing):
-    """Mark the ghosts of a part; threads may write the same byte, all of them a 1."""
+    """Mark the ghosts of a part; threads that write the same byte all write a 1."""
     found = 0
     for v in range(chunk * _CHUNK, min((chunk + 1) * _CHUNK, len(part_of))):
         if part_of[v] == part:

@@ -1,1 +1,1 @@
-"""What each placement of a graph would cost, by a model and measurements that are kept."""
+"""Predicted costs of the placements of a graph, by a model and stored measurements."""

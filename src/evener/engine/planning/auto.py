@@ -1,8 +1,8 @@
-"""``device="auto"`` where a graph is larger than the GPU: what the planner finds fastest.
+"""``device="auto"`` for a graph larger than the GPU: the placement predicted to be fastest.
 
-The choice is between the CPU alone, both together with the vertices of high degree on the CPU, and
-the GPU with edges in the host's memory. Rates are measured on this machine once and kept on disk;
-what was chosen is kept with the graph.
+The candidates are the CPU alone, both with the vertices of high degree on the CPU, and the GPU with
+edges in the host's memory. Rates are measured once on this machine and stored on disk; the choice
+is kept with the graph.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from evener.graph.csr import Graph
 from evener.graph.gpu import graph_cache
 from evener.programs.program import Program
 
-PARTITIONER = "high"  # one alone: to look for its least share divides the graph several times
+PARTITIONER = "high"  # only one: finding its least share divides the graph several times
 
 
 Limits = tuple[int | None, int | None]  # of the CPU and of the GPU
 
 
 class Choice(NamedTuple):
-    """Devices, a partition for them, what each may take, and why these."""
+    """Devices, a partition for them, their limits, and the reason."""
 
     devices: list[Device]
     partition: str
@@ -39,7 +39,7 @@ class Choice(NamedTuple):
 
 
 def limits_of_both(memory_limit: Any, limit: int | None) -> Limits:
-    """What CPU and GPU may take, if that of the GPU is ``limit``: the same, if it is one for all.
+    """The limits of CPU and GPU if the GPU's is ``limit``: a single limit applies to both.
 
     Examples
     --------
@@ -55,15 +55,19 @@ def place_larger(
     program: type[Program], graph: Graph, parameters: dict[str, Any], limits: Limits,
     *, direction: str = "auto", calibration: Calibration | None = None,
 ) -> Choice | None:  # fmt: skip
-    """Where to run what the first GPU has no room for; None where it has, or nothing is known.
+    """Where to run what exceeds the first GPU; None if it fits, or no rate can be measured.
 
-    ``limits`` are what the run may take on the CPU and on the GPU, or None for what is free there.
+    ``limits`` are what the run may take on the CPU and on the GPU, or None for all free memory.
     """
     limit = limits[1]
     with gpu.on(0):
         allowed = gpu.free_memory() + bytes_of_graph(graph, 0)
     allowed = allowed if limit is None else min(allowed, limit)
-    estimated = ("needed", program, direction)  # kept too: a short run would feel it
+    estimated = (
+        "needed",
+        program,
+        direction,
+    )  # kept, because estimating would slow down short runs
     if estimated not in graph_cache(graph):
         graph_cache(graph)[estimated] = estimate_memory(program.declaration, graph, direction)[0]
     needed = graph_cache(graph)[estimated]
@@ -84,23 +88,23 @@ def _best(
 ) -> Placement | None:  # fmt: skip
     """The planner's choice; None for a program whose rates cannot be measured on another graph."""
     d = program.declaration
-    given = {name: value for name, value in parameters.items() if name not in d.vertex_parameters}
-    if any(isinstance(v, Sized | Mapping) and not isinstance(v, str) for v in given.values()):
-        return None  # values for each vertex, say
+    options = {name: value for name, value in parameters.items() if name not in d.vertex_parameters}
+    if any(isinstance(v, Sized | Mapping) and not isinstance(v, str) for v in options.values()):
+        return None  # such as values for each vertex
 
     def call(other: Graph, source: int, **where: Any) -> Any:
         sources = dict.fromkeys(d.vertex_parameters & parameters.keys(), source)
-        return run(program, other, **(given | sources | where))
+        return run(program, other, **(options | sources | where))
 
     devices = named_devices("cpu+cuda")
     try:
-        found = plan(
+        placements = plan(
             graph, devices, Workload(d.name, call), partitioners=[PARTITIONER],
             limits=limits, calibration=calibration or Calibration(sets=False),
         )  # fmt: skip
-        return choose(found)
+        return choose(placements)
     except EvenerError:
-        return None  # the run itself says what is wrong
+        return None  # the run itself raises the error
 
 
 def _choice(best: Placement, limits: Limits, needed: int, allowed: int) -> Choice:
@@ -109,7 +113,7 @@ def _choice(best: Placement, limits: Limits, needed: int, allowed: int) -> Choic
     of_each = [limits[one.traits.is_card] for one in devices]
     how = ", with edges in the host's memory" if best.mapped else ""
     why = (
-        f"it needs about {format_bytes(needed)}, of which the GPU has {format_bytes(allowed)}, and "
-        f"the planner predicts {best.seconds:.3g} s here{how}"
+        f"it needs about {format_bytes(needed)}, the GPU has {format_bytes(allowed)}, and the "
+        f"planner predicts {best.seconds:.3g} s here{how}"
     )
     return Choice(devices, partition, of_each, why)

@@ -1,10 +1,10 @@
-"""What this machine can do: rates of programs and links, measured once and kept on disk.
+"""Rates of programs and links on this machine, measured once and stored on disk.
 
-A rate is edges of the graph over seconds of the whole run, so it holds how often a program looks at
-an edge. Runs take time for edges, for vertices and whatever their size: these are told apart by
-runs on graphs of the same kind (skewed, even, a lattice) and, as far as a second or two allows, of
-the same size. What parts cost on a set of devices (`evener.engine.planning.cost_model`) is found
-likewise, from runs of the set over a few partitions.
+A rate is the edges of the graph over the seconds of a whole run, so it includes how often a program
+visits an edge. A run takes time per edge, time per vertex and a fixed time. Runs on graphs of the
+same kind (skewed, even, a lattice) and, as far as a second or two allows, of the same size separate
+them. The costs of parts on a device set (`evener.engine.planning.cost_model`) come from runs of the
+set over a few partitions.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ from evener.graph import generate
 from evener.graph.csr import Graph
 from evener.programs.program import Declaration
 
-EDGES_MAPPED = ", edges mapped"  # after the name of a GPU that reads them from the host's memory
+EDGES_MAPPED = ", edges mapped"  # suffix of a GPU that reads them from the host's memory
 _THIN, _LARGEST_THIN = 4, (20, 22)  # edges for each vertex; scale with few cores, and with many
 _MANY_CORES = 8
 _SMALL = 7  # scale of the graph on which exchanges are counted
-_FEW = 8  # scale of the graph whose supersteps have next to nothing to do
-_TIMES, _ENOUGH_SECONDS = 3, 0.3  # runs, and until they took so long together
+_FEW = 8  # scale of the graph whose supersteps have almost no work
+_TIMES, _ENOUGH_SECONDS = 3, 0.3  # at least: runs, and their seconds in total
 _TIMES_OF_SETS, _FEW_SECONDS = 8, 0.05  # the same for each of several partitions
 
 
 class Workload(NamedTuple):
-    """What is to be planned: its name, and a call that runs it on any graph from some vertex."""
+    """A program to plan: its name, and a call that runs it on any graph from some vertex."""
 
     name: str
     call: Callable[..., Result]  # (graph, source index, device=…)
 
 
 class Traffic(NamedTuple):
-    """What a program sends: values for each ghost in a run, bytes of one; what it declares."""
+    """What a program sends: values per ghost in a run, bytes of a value; its declaration."""
 
     values: float
     nbytes: float
@@ -58,10 +58,10 @@ class Traffic(NamedTuple):
 
 
 class Calibration:
-    """Rates of this machine: looked up, or measured when first asked for.
+    """Rates of this machine, looked up or measured on first use.
 
-    With ``again`` what was measured before is forgotten; without ``sets`` no device sets are run,
-    whose kernels compile for long.
+    ``again`` discards earlier measurements. Without ``sets`` no device sets are run, whose kernels
+    take long to compile.
     """
 
     def __init__(self, *, again: bool = False, sets: bool = True) -> None:
@@ -82,10 +82,10 @@ class Calibration:
     def _terms(
         self, workload: Workload, device: str, like: Graph, scale: int
     ) -> tuple[float, float, float]:
-        """Seconds for an edge, for a vertex, and whatever the size of a graph.
+        """Seconds for an edge, for a vertex, and independent of the size of a graph.
 
-        A search looks at few of many edges: what it takes for a vertex is told by a graph that has
-        fewer edges for each. What does not depend on the size is told by a graph that is small.
+        A search visits few of many edges, so a graph with fewer edges per vertex shows the time for
+        a vertex. A small graph shows the fixed time.
         """
         m, n, spent = self._spent(workload, device, like, scale)
         if kind_of_graph(like) == "lattice" or _factor(like) <= _THIN:
@@ -99,7 +99,7 @@ class Calibration:
     def _fixed(
         self, workload: Workload, device: str, like: Graph, scale: int, spent: float
     ) -> float:
-        """Seconds that a run takes whatever the size of a graph, of those that it ``spent``."""
+        """The part of the ``spent`` seconds that does not depend on the size of a graph."""
         if scale <= 2 * _FEW:
             return 0.0
         return min(self._spent(workload, device, like, _FEW)[2], 0.9 * spent)
@@ -119,11 +119,11 @@ class Calibration:
     def costs(
         self, workload: Workload, names: Sequence[str], like: Graph, rates: np.ndarray
     ) -> Costs | None:
-        """What parts of graphs like this cost on a set of devices; None if it does not run the set.
+        """What parts of such graphs cost on a device set; None if the set is not run.
 
-        ``rates`` are the edges a second of each device, by which parts are made that end together.
+        ``rates`` are the edges a second of each device, for shares that take equally long.
         """
-        # Below that GPUs and many cores mostly wait.
+        # On smaller graphs GPUs and many cores mostly wait.
         scale = _scale(like, max(_traits(name).example_scale for name in names))
         key = self._key(workload, "+".join(names), like, scale)
         if key not in self._known:
@@ -135,21 +135,21 @@ class Calibration:
             except EvenerError:
                 return None
             self._keep(key, fit(runs, names)[0])
-        kept = self._known[key]  # from a file its tuples come as lists
-        found = Costs(tuple(kept[0]), tuple(kept[1]), tuple(kept[2]), *kept[3:])
+        kept = self._known[key]  # files turn tuples into lists
+        costs = Costs(tuple(kept[0]), tuple(kept[1]), tuple(kept[2]), *kept[3:])
         larger = np.array([self.growth(workload, name, like, scale) for name in names])
-        edge, vertex, message = (tuple((larger * one).tolist()) for one in found[:3])
-        found = found._replace(edge=edge, vertex=vertex, message=message)
+        edge, vertex, message = (tuple((larger * one).tolist()) for one in costs[:3])
+        costs = costs._replace(edge=edge, vertex=vertex, message=message)
         # Supersteps do not grow with a graph unless its diameter does.
         is_lattice = kind_of_graph(like) == "lattice"
         longer = max(1.0, like.num_vertices / 2.0**scale) ** 0.5 if is_lattice else 1
-        return found._replace(supersteps=found.supersteps * longer)
+        return costs._replace(supersteps=costs.supersteps * longer)
 
     def growth(self, workload: Workload, device: str, like: Graph, scale: int) -> float:
-        """How many times as long a CPU takes for an edge of this graph as of one of that scale.
+        """How many times as long a CPU takes per edge of this graph as at that scale.
 
-        Of a larger graph the caches hold less. It is found on two graphs with few edges, the larger
-        one as large as a second allows.
+        The caches hold less of a larger graph. The ratio comes from two graphs with few edges, the
+        larger one as large as a second allows.
         """
         if not _traits(device).has_threads or kind_of_graph(like) == "lattice":
             return 1.0
@@ -164,7 +164,7 @@ class Calibration:
     def _key(self, workload: Workload, device: str, like: Graph, scale: int) -> str:
         code = code_of(self.traffic(workload).declaration)
         towards = "directed" if like.directed else "undirected"
-        # A program that needs weights cannot be measured without, and kernels are made for a dtype.
+        # Programs may need weights, and kernels depend on their dtype.
         weights = "unweighted" if like._weights is None else str(like._weights.dtype)
         kind = f"{kind_of_graph(like)} {scale}×{_factor(like)} {towards} {weights}"
         return f"{workload.name} {code} on {device}: {kind}"
@@ -181,7 +181,7 @@ class Calibration:
         return 1 / sum(1 / rate for rate in rates)
 
     def traffic(self, workload: Workload) -> Traffic:
-        """What the program sends, counted by the reference run of two parts."""
+        """What a program sends, counted in a reference run of two parts."""
         if workload.name not in self._traffic:
             graph = generate.rmat(_SMALL, 8, seed=1, weights=(1, 9))
             result = _run(workload, "python+python", graph)
@@ -208,13 +208,13 @@ class Calibration:
 
 
 def _factor(graph: Graph) -> int:
-    """Edges for each vertex of the example: 2, 4, 8, 16 or 32, as near as these come."""
+    """Edges per vertex of the example: 2, 4, 8, 16 or 32, whichever is nearest."""
     mean = graph.degree_spread()[1] / (1 if graph.directed else 2)
     return 1 << min(5, max(1, round(np.log2(max(mean, 1)))))
 
 
 def _traits(device: str) -> Kind:
-    """What is known of the kind of a device, by the name under which it is measured."""
+    """The traits of a device, by the name under which it is measured."""
     return named_devices(device.removesuffix(EDGES_MAPPED))[0].traits
 
 
@@ -225,7 +225,7 @@ def _largest(kind: Kind) -> int:
 
 
 def _largest_thin() -> int:
-    """The same for one with few edges."""
+    """The scale of the largest example with few edges."""
     return _LARGEST_THIN[num_cores() >= _MANY_CORES]
 
 
@@ -242,7 +242,7 @@ def _example(like: Graph, scale: int, factor: int = 0) -> Graph:
         options["directed"] = like.directed
         make = generate.rmat if kind == "skewed" else generate.uniform
         graph = make(scale, factor, **options)
-    weights = None  # as the graph has it: a kernel is compiled for what there is
+    weights = None  # as in the graph: kernels are compiled for what it has
     if like._weights is not None and graph._weights is not None:
         weights = graph._weights.astype(like._weights.dtype)
     return Graph(graph._indptr, graph._indices, weights, directed=like.directed)
@@ -257,7 +257,7 @@ def _run(workload: Workload, device: str, graph: Graph, **options: Any) -> Resul
 
 
 def _seconds(workload: Workload, device: str, graph: Graph, *, of_loop: bool = False) -> float:
-    """Of the fastest run, after one that compiles: other work on the machine only slows runs."""
+    """Seconds of the fastest run after one that compiles: other work only slows runs."""
     _run(workload, device, graph)
     spent: list[float] = []
     while len(spent) < _TIMES or (sum(spent) < _ENOUGH_SECONDS and len(spent) < 100):
@@ -277,12 +277,12 @@ def _timed_runs(
     workload: Workload, names: Sequence[str], like: Graph, scale: int, rates: np.ndarray,
     pulled: bool,
 ) -> list[Measured]:  # fmt: skip
-    """Runs of a set over partitions in which edges, vertices and ghosts are not in step.
+    """Runs of a set over partitions whose edges, vertices and ghosts vary independently.
 
-    One graph is so small that it takes the time to begin and to meet. Two others are divided at
-    the share of the first CPU that the rates suggest, and with more: one like the graph, and one
-    with few edges but more vertices, so that what messages take is seen beside that. Each device
-    has all of the first once.
+    One graph is so small that its run takes the time to begin and to synchronize. Two others are
+    divided at the share of the first CPU that the rates suggest, and at a larger one: one like the
+    graph, and one with fewer edges but more vertices, which shows the time of messages. Each device
+    runs the former alone, once.
     """
     k, device = len(names), "+".join(names)
     shares = rates / rates.sum()
@@ -313,12 +313,12 @@ def _timed_run(
     workload: Workload, device: str, graph: Graph, part_of: np.ndarray, k: int, pulled: bool
 ) -> Measured:
     """The fastest of some runs over one partition, after one that divides and compiles."""
-    given = functools.partial(_as_given, part_of)
-    first = _run(workload, device, graph, partition=given)
+    partitioner = functools.partial(_constant, part_of)
+    first = _run(workload, device, graph, partition=partitioner)
     loops: list[float] = []
     arounds: list[float] = []
     while len(loops) < _TIMES_OF_SETS or (sum(loops) < _FEW_SECONDS and len(loops) < 30):
-        result = _run(workload, device, graph, partition=given)
+        result = _run(workload, device, graph, partition=partitioner)
         loops.append(loop_seconds(result))
         arounds.append(result.stats["run_seconds"] - loops[-1])
         if sum(loops) > _ENOUGH_SECONDS:
@@ -327,8 +327,8 @@ def _timed_run(
     return Measured(stats, first.stats["supersteps"], max(1e-7, min(loops)), min(arounds))
 
 
-def _as_given(part_of: np.ndarray, graph: Graph, shares: Sequence[float]) -> np.ndarray:
-    """A partitioner that has made up its mind."""
+def _constant(part_of: np.ndarray, graph: Graph, shares: Sequence[float]) -> np.ndarray:
+    """A partitioner that returns ``part_of``."""
     return part_of
 
 

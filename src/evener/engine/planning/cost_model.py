@@ -1,17 +1,17 @@
-"""What the parts of a graph cost: TOTEM's model with the terms that measurements ask for.
+"""The costs of the parts of a graph: TOTEM's model with terms added after measurements.
 
-A part takes time for its edges, for its vertices, which every superstep that pulls passes over
-whether they have work to do or not, and for the messages of its ghosts. The slowest part decides,
-each superstep costs a meeting of all devices whatever there is to do in it, and all of them begin
-and end together, which with many threads takes as long as a search on a million vertices:
+A part takes time for its edges, for its vertices, all of which a superstep that pulls scans, and
+for the messages of its ghosts. The slowest part decides. Each superstep costs a synchronization of
+all devices, even with no work. To start and end them together takes, with many threads, as long as
+a search on a million vertices:
 
     t(p) = edges(p) · a + vertices(p) · b + messages(p) · c
     seconds = start + supersteps · d + max t(p)
 
-That is the loop of a run; fields are spread before and collected after it, which goes by the
-vertices of the graph and is the same for all placements on a set. Gharaibeh et al. have the edges
-and the messages (equations 1 and 2). The coefficients are those of a device in its set: what a part
-does is not what a device alone does.
+That is the loop of a run. Spreading fields before it and collecting them after it depends on the
+vertices of the graph and is the same for all placements on a set. The terms of edges and messages
+are those of Gharaibeh et al. (equations 1 and 2). The coefficients are those of a device in its
+set: a part does not behave like a device alone.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ import numpy as np
 
 from evener.engine.partition.stats import PartitionStats
 
-_ROUNDS = 10  # of fitting: which part is the slowest is known after two or three
-_MOST_START = 0.9  # of what a device alone takes
-_TRUST = 0.1  # in what is known of a device alone, against a measured run of the set
+_ROUNDS = 10  # of fitting: two or three find the slowest part
+_MOST_START = 0.9  # of the seconds of a device alone
+_TRUST = 0.1  # weight of a device alone, relative to a run of the set
 
 
 class Costs(NamedTuple):
@@ -36,38 +36,38 @@ class Costs(NamedTuple):
     message: tuple[float, ...]
     superstep: float
     supersteps: float  # of a run
-    start: float = 0.0  # seconds of the loop in which all begin and end
-    around: float = 0.0  # seconds before and after the loop, to spread fields and to collect them
-    around_each: float = 0.0  # the same for each vertex of the graph
+    start: float = 0.0  # seconds of the loop to start and end all
+    around: float = 0.0  # seconds to spread fields before the loop and to collect them after it
+    around_each: float = 0.0  # the same, per vertex of the graph
 
-    def loop_seconds(self, found: PartitionStats) -> float:
-        """What the loop of a run takes."""
+    def loop_seconds(self, stats: PartitionStats) -> float:
+        """Seconds of the loop of a run."""
         meetings = self.start + self.superstep * self.supersteps
-        return meetings + float(self.part_seconds(found).max())
+        return meetings + float(self.part_seconds(stats).max())
 
-    def part_seconds(self, found: PartitionStats) -> np.ndarray:
-        """What each part computes and sends."""
-        return self.compute_seconds(found) + self.message_seconds(found)
+    def part_seconds(self, stats: PartitionStats) -> np.ndarray:
+        """Seconds in which each part computes and communicates."""
+        return self.compute_seconds(stats) + self.message_seconds(stats)
 
-    def compute_seconds(self, found: PartitionStats) -> np.ndarray:
-        """What each part computes."""
-        return found.edges * np.array(self.edge) + found.vertices * np.array(self.vertex)
+    def compute_seconds(self, stats: PartitionStats) -> np.ndarray:
+        """Seconds in which each part computes."""
+        return stats.edges * np.array(self.edge) + stats.vertices * np.array(self.vertex)
 
-    def message_seconds(self, found: PartitionStats) -> np.ndarray:
-        """What each part sends and receives."""
-        return messages_of(found) * np.array(self.message)
+    def message_seconds(self, stats: PartitionStats) -> np.ndarray:
+        """Seconds in which each part sends and receives."""
+        return messages_of(stats) * np.array(self.message)
 
-    def fixed_seconds(self, found: PartitionStats) -> float:
-        """What a run takes whatever its parts do."""
-        around = self.around + self.around_each * float(found.vertices.sum())
+    def fixed_seconds(self, stats: PartitionStats) -> float:
+        """Seconds of a run that do not depend on its parts."""
+        around = self.around + self.around_each * float(stats.vertices.sum())
         return self.start + self.superstep * self.supersteps + around
 
 
 class Measured(NamedTuple):
-    """A run over parts that was timed: the loop, and what was around it.
+    """A timed run over parts: the loop, and the time around it.
 
-    A device that had all of it met nobody: its supersteps are none, and the ``start`` of its own
-    threads, which is not that of a set, is told beside it.
+    A device ``alone`` synchronizes with no other: it has no supersteps, and ``start`` is the time
+    to start its own threads, not those of a set.
     """
 
     stats: PartitionStats
@@ -78,16 +78,16 @@ class Measured(NamedTuple):
     start: float = 0.0
 
 
-def messages_of(found: PartitionStats) -> np.ndarray:
-    """Messages that each part sends or receives when all its ghosts are told of once."""
-    return found.links.sum(axis=0) + found.links.sum(axis=1)
+def messages_of(stats: PartitionStats) -> np.ndarray:
+    """Messages that each part sends or receives if each of its ghosts is sent once."""
+    return stats.links.sum(axis=0) + stats.links.sum(axis=1)
 
 
 def fit(runs: Sequence[Measured], names: Sequence[str]) -> tuple[Costs, float]:
-    """The coefficients that explain runs best, none negative, and their mean relative error.
+    """The non-negative coefficients that fit the runs best, and their mean relative error.
 
-    Devices of one name have the same coefficients. Among the runs is one of each name alone, which
-    is all that is known of a device that is the slowest in none of the others.
+    Devices of one name have the same coefficients. The runs include one of each name alone, which
+    is all that is known of a device that is never the slowest.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def fit(runs: Sequence[Measured], names: Sequence[str]) -> tuple[Costs, float]:
     kinds = list(dict.fromkeys(names))
     of = [kinds.index(name) for name in names]
     whole = np.array([run.seconds for run in runs])
-    # What is told of a small difference is told within the error of what was measured.
+    # A small difference of two measurements would be mostly error.
     starts = np.array([min(run.start, _MOST_START * run.seconds) for run in runs])
     seconds = whole - starts
     each = seconds / [max(1, run.stats.edges.sum()) for run in runs]
@@ -120,32 +120,32 @@ def fit(runs: Sequence[Measured], names: Sequence[str]) -> tuple[Costs, float]:
         for run in runs
     ])  # fmt: skip
     meetings = np.array([[not run.alone, run.supersteps] for run in runs], float)
-    # Which part is the slowest follows from the coefficients, and they from that: it begins with
-    # what any one term alone says.
+    # The slowest part and the coefficients depend on each other: begin with the part that each
+    # term alone makes the slowest.
     speeds = np.array([prior[kind] for kind in of]) / max(prior)
     guesses = [(counts[:, :, term] * speeds).argmax(axis=1) for term in range(3)]
     guesses.append((counts / counts.max(axis=(0, 1)) * speeds[:, None]).sum(axis=2).argmax(axis=1))
     best, least = np.zeros(3 * len(kinds) + 2), np.inf
     for slowest in guesses:
         for _ in range(_ROUNDS):
-            found = _solve(counts, meetings, seconds, whole, slowest, of, prior)
-            parts = (counts * found[:-2].reshape(-1, 3)[of]).sum(axis=2)
-            said = parts.max(axis=1) + meetings @ found[-2:]
-            error = float(np.mean(np.abs(said - seconds) / whole))
+            solution = _solve(counts, meetings, seconds, whole, slowest, of, prior)
+            parts = (counts * solution[:-2].reshape(-1, 3)[of]).sum(axis=2)
+            predicted = parts.max(axis=1) + meetings @ solution[-2:]
+            error = float(np.mean(np.abs(predicted - seconds) / whole))
             if error < least:
-                best, least = found, error
+                best, least = solution, error
             if (parts.argmax(axis=1) == slowest).all():
                 break
             slowest = parts.argmax(axis=1)
     edge, vertex, message = (tuple(map(float, column)) for column in best[:-2].reshape(-1, 3)[of].T)
     start, superstep = map(float, best[-2:])
-    met = [run.supersteps for run in runs if not run.alone][-1]  # on a graph like that asked for
+    supersteps = [run.supersteps for run in runs if not run.alone][-1]  # on a graph like the user's
     around = _fit_around([run for run in runs if not run.alone])
-    return Costs(edge, vertex, message, superstep, float(met), start, *around), least
+    return Costs(edge, vertex, message, superstep, float(supersteps), start, *around), least
 
 
 def _fit_around(runs: Sequence[Measured]) -> tuple[float, float]:
-    """What comes before and after a loop: in any case, and for each vertex of the graph."""
+    """Seconds before and after a loop: fixed, and per vertex of the graph."""
     from scipy.optimize import nnls
 
     sizes = np.array([float(run.stats.vertices.sum()) for run in runs])
@@ -160,7 +160,7 @@ def _solve(
     counts: np.ndarray, meetings: np.ndarray, seconds: np.ndarray, whole: np.ndarray,
     slowest: np.ndarray, of: list[int], prior: list[float],
 ) -> np.ndarray:  # fmt: skip
-    """Coefficients of each kind of device, and of meetings, if these parts are the slowest."""
+    """Coefficients of each kind of device, and of synchronization, given the slowest parts."""
     from scipy.optimize import nnls
 
     runs, kinds = len(seconds), len(prior)

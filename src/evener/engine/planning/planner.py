@@ -1,15 +1,15 @@
-"""The planner: what each placement of a graph on devices would cost, by TOTEM's model.
+"""The planner: predicted costs of the placements of a graph on devices, by TOTEM's model.
 
-What a part takes is in `evener.engine.planning.cost_model`, with coefficients that were measured on
-the set of devices. Of a set that cannot be run, or that has interpreters, only the rates of its
-devices and links are known (Gharaibeh et al., equations 1 and 2):
+The cost of a part is in `evener.engine.planning.cost_model`, with coefficients measured on the
+device set. For a set that cannot be run, or that has interpreters, only the rates of its devices
+and links are known (Gharaibeh et al., equations 1 and 2):
 
     t(p) = messages(p) · bytes ÷ link + edges(p) ÷ rate(p),    seconds = max over p of t(p)
 
 Messages are counted after aggregation, a value for each ghost, times how often a program sends
-one. The share α of the edges on the first CPU is where all parts end together, but at least what
-the other devices have no memory for, and at most what it has memory for itself. Parts in the
-interpreter take turns: their times add up.
+one. The share α of the edges on the first CPU lets all parts end together, but is at least what
+does not fit the other devices, and at most what fits the CPU. Interpreted parts take turns: their
+times add up.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from evener.errors import MemoryBudgetError
 from evener.graph.csr import Graph
 
 _STEPS = 6  # halvings in the search for the smallest and the largest α: to 1/64
-_BALANCING, _EVEN = 2, 0.05  # steps towards parts that end together, to so much
-_METIS_ARCS = 4_000_000  # METIS takes seconds from here on: only if it is asked for by name
+_BALANCING, _EVEN = 2, 0.05  # steps of balancing, and the accepted imbalance
+_METIS_ARCS = 4_000_000  # from here on METIS takes seconds: only by name
 
 
 class Placement(NamedTuple):
-    """A graph on devices, and what the model says about it.
+    """A graph on devices, and the model's predictions for it.
 
     ``alpha`` is the share of the edges on the first CPU (without one: on the first device),
-    ``alpha_min`` the least that it can be for lack of memory elsewhere, ``beta`` the share of the
+    ``alpha_min`` the least share that the memory of the others allows, ``beta`` the share of the
     edges between parts, ``beta_aggregated`` messages over edges; all None on one device.
     """
 
@@ -65,7 +65,7 @@ class Placement(NamedTuple):
 
     @property
     def fits(self) -> bool:
-        """Whether each device has the memory."""
+        """Whether each device has enough memory."""
         return all(need <= has for need, has in zip(self.memory, self.allowed, strict=True))
 
 
@@ -78,9 +78,9 @@ def plan(
     limits: Sequence[int | None] | None = None,
     calibration: Calibration | None = None,
 ) -> list[Placement]:
-    """Every placement on a set of devices: each device alone, and the set by each partitioner.
+    """Every placement on a device set: each device alone, and the set by each partitioner.
 
-    A GPU alone is there twice: with the edges on the card, and in the host's memory.
+    A GPU alone occurs twice: with the edges on the card, and in the host's memory.
 
     Parameters
     ----------
@@ -89,13 +89,13 @@ def plan(
     devices
         The device set; a CPU without a number of threads gets its part of the cores.
     workload
-        What is to be run.
+        The program to run.
     partitioners
         Names, without options; by default all of them, METIS for graphs up to 4 M arcs.
     limits
         Bytes that each device may use, or None for what is free.
     calibration
-        The rates; by default those of this machine, which are measured where they are not known.
+        The rates; by default those of this machine, measured if they are not known.
 
     Examples
     --------
@@ -104,24 +104,24 @@ def plan(
     >>> from evener.engine.planning.planner import choose, plan
     >>> from evener.engine.devices import Device
     >>> search = Workload("bfs", lambda graph, source, **where: bfs(graph, source, **where))
-    >>> found = plan(generate.path(9), [Device("python")] * 2, search, partitioners=["static"])
-    >>> [(one.devices, one.beta) for one in found]
+    >>> placements = plan(generate.path(9), [Device("python")] * 2, search, partitioners=["static"])
+    >>> [(one.devices, one.beta) for one in placements]
     [(('python',), None), (('python', 'python'), 1.0)]
-    >>> choose(found).devices
+    >>> choose(placements).devices
     ('python',)
     """
     model = Model(graph, devices, workload, limits, calibration or Calibration())
     firsts = model.first_of_each_name()
-    found = [model.alone(p) for p in firsts]
-    found += [model.mapped(p) for p in firsts if devices[p].traits.is_card]
+    placements = [model.alone(p) for p in firsts]
+    placements += [model.mapped(p) for p in firsts if devices[p].traits.is_card]
     if len(devices) > 1:
         chosen = _affordable(graph) if partitioners is None else partitioners
-        found += [model.divided(name) for name in chosen]
-    return found
+        placements += [model.divided(name) for name in chosen]
+    return placements
 
 
 def choose(placements: Sequence[Placement]) -> Placement:
-    """The placement that the model finds fastest among those that fit."""
+    """The fastest placement, by the model, among those that fit."""
     fitting = [one for one in placements if one.fits]
     if not fitting:
         nearest = min(placements, key=_shortage)
@@ -139,7 +139,7 @@ def choose(placements: Sequence[Placement]) -> Placement:
 
 
 def _shortage(one: Placement) -> float:
-    """How many times its memory the device needs that lacks most."""
+    """The largest ratio of needed to allowed memory."""
     return max(need / max(1, has) for need, has in zip(one.memory, one.allowed, strict=True))
 
 
@@ -184,7 +184,7 @@ class Model:
         self._measured: dict[tuple[Any, ...], PartitionStats] = {}
 
     def first_of_each_name(self) -> list[int]:
-        """Which devices to ask about, where some are alike."""
+        """One device of each name: those of the same name are alike."""
         return [self.names.index(name) for name in dict.fromkeys(self.names)]
 
     def alone(self, p: int) -> Placement:
@@ -207,41 +207,41 @@ class Model:
         return self.alone(p)._replace(memory=(needed,), compute_seconds=seconds, mapped=True)
 
     def divided(self, name: str, alpha: float | None = None) -> Placement:
-        """The graph over the whole set: as said, or balanced as far as memory allows."""
+        """The graph over the whole set, at ``alpha`` or balanced as far as memory allows."""
         rates = self.rates()
         shares = rates / rates.sum()
         smallest = self.smallest_alpha(name, shares)
         if alpha is not None:
-            found = self.stats(name, shares, alpha)
+            stats = self.stats(name, shares, alpha)
         else:
-            found = self.balanced(name, shares, smallest)
-            if not self.fits_on(found, [self.cpu]):  # only now: to look divides the graph often
+            stats = self.balanced(name, shares, smallest)
+            if not self.fits_on(stats, [self.cpu]):  # only now: the search divides the graph often
                 largest = self.largest_alpha(name, shares, smallest)
-                found = self.balanced(name, shares, smallest, largest)
-        spent, sent = self.seconds(found)
+                stats = self.balanced(name, shares, smallest, largest)
+        spent, sent = self.seconds(stats)
         return Placement(
-            tuple(self.names), name, float(found.edge_shares[self.cpu]), smallest, found.beta,
-            found.beta_aggregated, tuple(self.memory(found)), tuple(self.allowed), spent, sent,
-            parts=found,
+            tuple(self.names), name, float(stats.edge_shares[self.cpu]), smallest, stats.beta,
+            stats.beta_aggregated, tuple(self.memory(stats)), tuple(self.allowed), spent, sent,
+            parts=stats,
         )  # fmt: skip
 
     def rates(self) -> np.ndarray:
-        """Edges a second of each part. CPU parts divide what their threads do together."""
-        found = np.empty(len(self.devices))
+        """Edges a second of each part. CPU parts share the rate of all their threads."""
+        rates = np.empty(len(self.devices))
         together = sum(self.threads)
         for p, (device, threads) in enumerate(zip(self.devices, self.threads, strict=True)):
-            found[p] = self.rate(device, together)
+            rates[p] = self.rate(device, together)
             if device.traits.has_threads:
-                found[p] *= threads / together
-        return found
+                rates[p] *= threads / together
+        return rates
 
     def rate(self, device: Device, threads: int) -> float:
-        """Edges a second of one device, a CPU with so many threads."""
+        """Edges a second of one device, a CPU with ``threads`` threads."""
         name = f"{device.kind}:{threads}" if device.traits.has_threads else str(device)
         return self.calibration.rate(self.workload, name, self.graph)
 
     def stats(self, name: str, shares: np.ndarray, alpha: float) -> PartitionStats:
-        """What a partition is like; to make one takes as long as many runs, so it is kept."""
+        """The statistics of a partition, kept because making one takes as long as many runs."""
         how = f"{name}:alpha={float(alpha)!r}"
         key = (how, *shares)
         if key not in self._measured:
@@ -250,27 +250,27 @@ class Model:
             self._measured[key] = measure_partition(self.graph, part_of, k, pulls=self.pulls)
         return self._measured[key]
 
-    def memory(self, found: PartitionStats) -> list[int]:
+    def memory(self, stats: PartitionStats) -> list[int]:
         """Bytes that each part needs."""
-        return estimate_memory(self.traffic.declaration, self.graph, "auto", found)
+        return estimate_memory(self.traffic.declaration, self.graph, "auto", stats)
 
-    def fits_on(self, found: PartitionStats, parts: Iterable[int]) -> bool:
-        """Whether these parts have the memory."""
-        needed = self.memory(found)
+    def fits_on(self, stats: PartitionStats, parts: Iterable[int]) -> bool:
+        """Whether these parts fit their memory."""
+        needed = self.memory(stats)
         return all(needed[p] <= self.allowed[p] for p in parts)
 
     @once
     def costs(self) -> Costs:
-        """What parts cost: as measured on the set, or by the rates of its devices and links."""
+        """The costs of parts: as measured on the set, or by the rates of devices and links."""
         rates = self.rates()
         if len(self.devices) > 1 and not self.take_turns:
             names = [
                 f"{device.kind}:{threads}" if threads else str(device)
                 for device, threads in zip(self.devices, self.threads, strict=True)
             ]
-            found = self.calibration.costs(self.workload, names, self.graph, rates)
-            if found is not None:
-                return found
+            costs = self.calibration.costs(self.workload, names, self.graph, rates)
+            if costs is not None:
+                return costs
         nbytes = self.traffic.values * self.traffic.nbytes
         slowest = [
             max(nbytes / self.calibration.link(one, other) for other in self.names)
@@ -278,10 +278,10 @@ class Model:
         ]
         return Costs(tuple(1 / rates), (0.0,) * len(rates), tuple(slowest), 0.0, 0.0)
 
-    def seconds(self, found: PartitionStats) -> tuple[float, float]:
-        """Computing and communicating of the slowest part, the meetings with the latter."""
-        compute, communicate = self.costs.compute_seconds(found), self.costs.message_seconds(found)
-        fixed = self.costs.fixed_seconds(found)
+    def seconds(self, stats: PartitionStats) -> tuple[float, float]:
+        """Seconds of the slowest part: computation, and communication with synchronization."""
+        compute, communicate = self.costs.compute_seconds(stats), self.costs.message_seconds(stats)
+        fixed = self.costs.fixed_seconds(stats)
         if self.take_turns:
             return float(compute.sum()), float(communicate.sum()) + fixed
         slowest = int(np.argmax(compute + communicate))
@@ -293,26 +293,26 @@ class Model:
         """A partition where the first CPU ends with the others, as far as memory allows."""
         alpha = min(max(float(shares[self.cpu]), smallest), largest)
         best = self.stats(name, shares, alpha)
-        found = best
+        stats = best
         for _ in range(_BALANCING):
-            parts = self.costs.part_seconds(found)
+            parts = self.costs.part_seconds(stats)
             others = max(float(parts[p]) for p in range(len(parts)) if p != self.cpu)
             apart = float(parts[self.cpu]) / max(others, 1e-12)
             if self.take_turns or abs(apart - 1) < _EVEN:
                 break
-            # As if the time of a part were in proportion to its share.
+            # This assumes that the time of a part is proportional to its share.
             even = alpha / (alpha + (1 - alpha) * apart) if 0 < alpha < 1 else alpha
             alpha = min(max(smallest, even), largest)
-            found = self.stats(name, shares, alpha)
-            best = min(best, found, key=lambda one: sum(self.seconds(one)))
+            stats = self.stats(name, shares, alpha)
+            best = min(best, stats, key=lambda one: sum(self.seconds(one)))
         return best
 
     def smallest_alpha(self, name: str, shares: np.ndarray, steps: int = _STEPS) -> float:
-        """The least share of the first CPU with which all others have the memory for the rest."""
+        """The least share of the first CPU at which the rest fits the other devices."""
         k = len(self.devices)
         others = [p for p in range(k) if p != self.cpu]
         whole = estimate_memory(self.traffic.declaration, self.graph)[0]
-        # A ghost takes less than a vertex, but for its slots in boxes: two in each direction.
+        # A ghost takes less than a vertex, except for its slots in boxes: two in each direction.
         if all(self.allowed[p] > 8 * k * whole for p in others):
             return 0.0
 
@@ -330,7 +330,7 @@ class Model:
     def largest_alpha(
         self, name: str, shares: np.ndarray, smallest: float, steps: int = _STEPS
     ) -> float:
-        """The greatest share that the first CPU has the memory for, but not below the smallest."""
+        """The largest share that fits the first CPU, but not below the smallest."""
 
         def fit(alpha: float) -> bool:
             return self.fits_on(self.stats(name, shares, alpha), [self.cpu])
@@ -345,24 +345,24 @@ class Model:
 
 
 def _threads(devices: Sequence[Device]) -> list[int]:
-    """Threads of each CPU part: as it says, or its part of the cores that others leave."""
-    unsaid = sum(one.traits.has_threads and one.number is None for one in devices)
-    said = sum(one.number or 0 for one in devices if one.traits.has_threads)
-    each = max(1, (num_threads() - said) // unsaid) if unsaid else 0
+    """Threads of each CPU part: its number, or its share of the remaining cores."""
+    unnumbered = sum(one.traits.has_threads and one.number is None for one in devices)
+    numbered = sum(one.number or 0 for one in devices if one.traits.has_threads)
+    each = max(1, (num_threads() - numbered) // unnumbered) if unnumbered else 0
     return [(one.number or each) if one.traits.has_threads else 0 for one in devices]
 
 
 def _allowed(
     devices: Sequence[Device], limits: Sequence[int | None], *, shared: bool = True
 ) -> list[int]:
-    """Bytes for each part: its limit, or what is free there, divided by those that share it."""
+    """Bytes for each part: its share of the free memory, within its limit."""
     places = [str(one) if one.traits.is_card else "host" for one in devices]
-    found: list[int] = []
+    allowed: list[int] = []
     for place, one, limit in zip(places, devices, limits, strict=True):
         free = available_memory() if place == "host" else _gpu_memory(one.number or 0)
         each = free // (places.count(place) if shared else 1)
-        found.append(each if limit is None else min(each, limit))
-    return found
+        allowed.append(each if limit is None else min(each, limit))
+    return allowed
 
 
 def _gpu_memory(ordinal: int) -> int:
@@ -373,7 +373,7 @@ def _gpu_memory(ordinal: int) -> int:
 
 
 def as_dict(one: Placement) -> dict[str, Any]:
-    """A placement in plain numbers and lists."""
+    """A placement as plain numbers and lists."""
     return {
         "devices": list(one.devices),
         "edges_mapped": one.mapped,

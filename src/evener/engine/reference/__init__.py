@@ -1,1 +1,1 @@
-"""Programs as plain Python, whole and in parts: what every device must agree with."""
+"""Programs as plain Python, whole and in parts: the reference for every device."""

@@ -1,9 +1,9 @@
 """A compiled part among interpreted ones: a kernel for each stage, called stage by stage.
 
 Sets such as ``cpu+python`` are for debugging. The loop and the exchanges are those of the reference
-(`evener.engine.reference.parts`), so that one part can be interpreted, with ``breakpoint()`` in a
-functor, while another runs the same stage as the ``cpu`` does: with the same operators,
-functors and threads.
+(`evener.engine.reference.parts`), so one part can be interpreted, with ``breakpoint()`` in a
+functor, while another runs the same stage as the ``cpu`` does: with the same operators, functors
+and threads.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from evener.engine.codegen.functors import (
     functors_of,
     kernel_key,
     name_totals,
+    raised_as_mistakes,
     state_of,
-    told_as_mistakes,
     unsigned,
 )
 from evener.engine.codegen.passes import stage_plan
@@ -60,7 +60,7 @@ _PROLOGUE = (
 
 @dataclass
 class CompiledPart(Part):
-    """A part of which the stages are compiled; the fields of ``s`` are those of its ``holding``."""
+    """A part with compiled stages; the fields of ``s`` are those of its ``holding``."""
 
     job: Job = dataclasses.field(kw_only=True)
     holding: Holding = dataclasses.field(kw_only=True)
@@ -70,7 +70,7 @@ class CompiledPart(Part):
 
     def run(self, stage: Stage, frontier: Frontier, pull: bool = False) -> Outcome:
         """Run any stage but a loop, as `evener.engine.reference.stages.run_stage` does."""
-        if not self.vertices:  # kernels are compiled for arrays that hold something
+        if not self.vertices:  # kernels need arrays that are not empty
             return Outcome([] if stage.makes else None)
         on_edges = stage.on_edges
         to_edges = on_edges or (isinstance(stage, Advance) and stage.emit == "edges")
@@ -82,7 +82,7 @@ class CompiledPart(Part):
         elif stage.takes:
             _fill(current.info, (current.queue,), (frontier,))
         worker, totals = self.worker(stage, pull)
-        given = StageArguments(
+        arguments = StageArguments(
             self.graph,
             named("Fields", self.holding.fields),
             named("Params", self.job.params),
@@ -99,32 +99,32 @@ class CompiledPart(Part):
             np.zeros(1, np.int64),
             np.zeros(self.threads, np.int64),
         )
-        self.run_kernel(worker, given)
+        self.run_kernel(worker, arguments)
         outcome = Outcome(
-            calls=int(given.calls_of_threads.sum()), changed=bool(given.has_changed[0])
+            calls=int(arguments.calls_of_threads.sum()), changed=bool(arguments.has_changed[0])
         )
         if stage.into is not None and frontier:
-            outcome.value = getattr(given.partials, stage.into.name)[0]
+            outcome.value = getattr(arguments.partials, stage.into.name)[0]
         elif stage.makes:
             outcome.frontier = self.edges_of(rooms.following) if to_edges else _members(following)
         return outcome
 
     def run_kernel(self, worker: Compiled, arguments: StageArguments) -> None:
-        """Have a kernel run by the threads of this part, compiled if it was not."""
+        """Run a kernel on the threads of this part; compile it first if needed."""
         if not worker.find_for(0, self.threads, new_sync(), *arguments):
             began = time.perf_counter()
             what = f"compiling a stage of {self.declaration.name}"
             with progress.task(what), interrupts.kept():
                 compile_kernel(self.declaration, worker, 0, self.threads, new_sync(), *arguments)
             self.job.stats["compile_seconds"] += time.perf_counter() - began
-        with told_as_mistakes(self.declaration):
+        with raised_as_mistakes(self.declaration):
             run_together(worker, self.threads, new_sync(), *arguments)
 
-    # ---- what the kernels get -------------------------------------------------------------
+    # ---- arguments of kernels -------------------------------------------------------------
 
     @property
     def ids(self) -> np.dtype:
-        """What vertices are numbered by: as on the ``cpu``."""
+        """The dtype of vertex numbers: as on the ``cpu``."""
         return unsigned(self.job.graph._indices).dtype
 
     @property
@@ -143,19 +143,19 @@ class CompiledPart(Part):
 
     @once
     def graph(self) -> GraphArrays:
-        """All that a kernel sees of the graph."""
+        """The graph arguments of kernels."""
         sides = [self.arrays(along) for along in ("out", "in", "both")]
         numbers = np.array(self.holding.globals, self.job.graph._indices.dtype)
         degree = self.s.degree  # type: ignore[attr-defined]
         return GraphArrays(*sides[0], *sides[1], *sides[2], degree, numbers)
 
     def frontier(self) -> operators.Frontier:
-        """An empty frontier, in which ghosts may be too."""
+        """An empty frontier with room for ghosts."""
         bits = np.zeros((self.held + 63) // 64, np.uint64)
         return operators.Frontier(np.empty(self.held, self.ids), bits, new_info(0))
 
     def partials(self) -> dict[str, np.ndarray]:
-        """What threads find of each scalar."""
+        """The partial results of threads, by scalar."""
         words, graph = partial_words(self.threads), self.job.graph
         return {
             name: np.zeros(words, field_dtype(scalar.dtype, graph))
@@ -163,10 +163,10 @@ class CompiledPart(Part):
         }
 
     def edges_of(self, room: operators.EdgeFrontier) -> Frontier:
-        """The edges in a room, as the interpreter has them."""
+        """The edges of a frontier, as the interpreter has them."""
         size, neighbours = room.info[SIZE], self.out.neighbours
-        found = zip(room.src[:size].tolist(), room.edge[:size].tolist(), strict=True)
-        return sorted((Local(src), neighbours[edge], edge) for src, edge in found)
+        pairs = zip(room.src[:size].tolist(), room.edge[:size].tolist(), strict=True)
+        return sorted((Local(src), neighbours[edge], edge) for src, edge in pairs)
 
     # ---- the kernels ----------------------------------------------------------------------
 
@@ -179,8 +179,8 @@ class CompiledPart(Part):
     def _worker(self, stage: Stage, pull: bool) -> tuple[Compiled, tuple[np.dtype, ...]]:
         d, first = self.declaration, not self.workers
         state = state_of(d)
-        made = stage_plan(self.job, stage, "pull" if pull else "push")
-        kernel = _StagePrinter(self.job, made, state).print()
+        plan = stage_plan(self.job, stage, "pull" if pull else "push")
+        kernel = _StagePrinter(self.job, plan, state).print()
         functors = functors_of(self.job, kernel)
         vertex = self.ids.type(0)
         example = state(
@@ -196,7 +196,7 @@ class CompiledPart(Part):
 
 
 def _fill(info: np.ndarray, arrays: Sequence[np.ndarray], columns: Sequence[list[int]]) -> None:
-    """Put vertices, or edges, into an empty frontier."""
+    """Write vertices, or edges, into an empty frontier."""
     for array, values in zip(arrays, columns, strict=True):
         array[: len(values)] = values
     info[SIZE] = len(columns[0])
@@ -206,14 +206,14 @@ def _members(frontier: operators.Frontier) -> Frontier:
     """The vertices of a frontier in ascending order."""
     if frontier.info[FORM] == BITS:
         bits = frontier.bits.view(np.uint8)
-        found = np.flatnonzero(np.unpackbits(bits, bitorder="little"))
+        members = np.flatnonzero(np.unpackbits(bits, bitorder="little"))
     else:
-        found = np.sort(frontier.queue[: frontier.info[SIZE]])
-    return [Local(v) for v in found.tolist()]
+        members = np.sort(frontier.queue[: frontier.info[SIZE]])
+    return [Local(v) for v in members.tolist()]
 
 
 class _StagePrinter(CpuPrinter):
-    """Prints a kernel of one stage, over a frontier that it is given."""
+    """Prints a kernel of one stage, over a frontier from the host."""
 
     signature = ("thread", "threads", "sync", *StageArguments._fields)
 
@@ -222,12 +222,12 @@ class _StagePrinter(CpuPrinter):
         for name, functor in self.d.functors.items():
             function = globalized(self.d, name)
             if function is not functor.function:
-                found = compiled(function, allocates=False)
-                self.names[f"f_{name}"] = self.names[f"alone_{name}"] = found
+                rewritten = compiled(function, allocates=False)
+                self.names[f"f_{name}"] = self.names[f"alone_{name}"] = rewritten
         self.step = "superstep"
 
     def print(self) -> Kernel:
-        """The kernel of the stage; every frontier is taken by the host."""
+        """The kernel of the stage; the host takes every frontier."""
         (step,) = self.plan.body
         on_edges = self.plan.has_edges or getattr(step.stage, "on_edges", False)
         self.put(*_PROLOGUE, *(EDGE_PROLOGUE if on_edges else ()))

@@ -1,16 +1,16 @@
-"""What parts tell each other before and after a stage, derived from what its functors touch.
+"""What parts send each other before and after a stage, derived from accesses of its functors.
 
-Which end of an edge is *far*, so that it may be a ghost, follows from the direction: ``dst`` of a
-push, ``src`` of a pull. Before a stage, owners **broadcast** the fields that it touches there.
-After it, what changed at ghosts is **reduced** into the owners by the fields' merges:
+The end of an edge that is *far*, so that it may be a ghost, follows from the direction: ``dst`` of
+a push, ``src`` of a pull. Before a stage, owners **broadcast** the fields that it accesses there.
+After it, changes at ghosts are **reduced** into the owners by the merges of the fields:
 
 * a field without followers: ``min``, ``max``, ``sum``, or for ``any`` the value that arrived;
-* a leader and its followers travel together. A strictly better leader replaces the owner's and
-  resets the followers; with an equal one the followers merge; with a worse one they do not count.
+* a leader and its followers are sent together. A strictly better leader replaces the owner's and
+  resets the followers; with an equal one the followers merge; with a worse one they are dropped.
 
-A ``sum`` travels as what was added. At a ghost that a stage adds to without reading, the slot
-starts at 0, so that nothing is lost to rounding; otherwise it starts at the value broadcast, which
-is taken off again.
+A ``sum`` is sent as the amount that was added. At a ghost that a stage adds to without reading it,
+the slot starts at 0, so that nothing is lost to rounding; otherwise it starts at the broadcast
+value, which is subtracted again.
 
 Replicated fields are merged over all parts after every stage that writes them.
 """
@@ -31,11 +31,11 @@ Fields = dict[str, np.ndarray]
 
 
 class Local(int):
-    """The local number of a vertex: arithmetic turns it into a plain number, an index does not."""
+    """The local number of a vertex: arithmetic makes it a plain number, indexing does not."""
 
 
 class Replicated:
-    """A field of full length: a vertex of the call is found by its global index."""
+    """A field of full length, where a vertex of the call stands for its global index."""
 
     def __init__(self, values: Any, globals: list[int]):
         self.values, self.globals = values, globals
@@ -51,7 +51,7 @@ class Replicated:
 
 
 def differ(one: Any, other: Any) -> Any:
-    """Whether values differ: what is no number is as it was if it was none before."""
+    """Whether values differ; NaN equals NaN."""
     return (one != other) & ((one == one) | (other == other))
 
 
@@ -73,40 +73,40 @@ class Exchange:
     ):  # fmt: skip
         self.d, self.holdings, self.part_of, self.local_of = d, holdings, part_of, local_of
         self.policy = policy
-        self.values = 0  # how many travelled
-        # Bytes that came to each part: in the form that the policy chose, of news alone, of all.
+        self.values = 0  # sent
+        # Bytes received by each part: in the form of the policy, of news alone, of all values.
         self.traffic = np.zeros((len(holdings), 3), np.int64)
 
     # ---- the exchanges --------------------------------------------------------------------
 
-    def before(self, told: plan.Exchange) -> list[Fields]:
-        """Broadcast to the ghosts; returns what all slots held when the stage began."""
-        for name in told.broadcast:
+    def before(self, exchange: plan.Exchange) -> list[Fields]:
+        """Broadcast to the ghosts; returns what all slots hold when the stage begins."""
+        for name in exchange.broadcast:
             for holding in self.holdings:
                 values, news = holding.fields[name], []
                 for v in range(holding.owned, len(holding.globals)):
                     index = holding.globals[v]
                     owner = self.holdings[self.part_of[index]]
                     value = owner.fields[name][self.local_of[index]]
-                    if differ(values[v], value):  # the others need not travel
+                    if differ(values[v], value):  # the others need not be sent
                         news.append(index)
                     values[v] = value
                 self.values += len(news)
                 self._count(True, holding, news, values.itemsize)
-        for name in told.zeroed:
+        for name in exchange.zeroed:
             for holding in self.holdings:
                 holding.fields[name][holding.owned :] = 0
-        slots = {*told.broadcast, *told.zeroed}
-        for groups in (told.ghosts, told.replicated):
+        slots = {*exchange.broadcast, *exchange.zeroed}
+        for groups in (exchange.ghosts, exchange.replicated):
             slots.update(name for leader, rest in groups for name in (leader, *rest))
         return [{name: h.fields[name].copy() for name in slots} for h in self.holdings]
 
-    def after(self, told: plan.Exchange, before: list[Fields]) -> None:
-        """Reduce what the stage wrote to ghosts into the owners, and merge replicated fields."""
-        # All messages leave before one arrives: owners merge into fields that ghosts do not show.
+    def after(self, exchange: plan.Exchange, before: list[Fields]) -> None:
+        """Reduce what the stage wrote to ghosts into the owners; merge replicated fields."""
+        # All messages are made before one is merged, as if parts sent at the same time.
         messages = []
         for holding, old in zip(self.holdings, before, strict=True):
-            for leader, followers in told.ghosts:
+            for leader, followers in exchange.ghosts:
                 changed = self._changed(holding.fields, old, leader, followers)
                 news = []
                 for v in changed[changed >= holding.owned].tolist():
@@ -118,7 +118,7 @@ class Exchange:
         for index, leader, followers, sent in messages:
             owner = self.holdings[self.part_of[index]].fields
             self._receive(owner, self.local_of[index], leader, followers, sent)
-        for leader, followers in told.replicated:
+        for leader, followers in exchange.replicated:
             self._merge_replicated(leader, followers, before)
 
     def _count(self, owners_tell: bool, holding: Holding, news: list[int], width: int) -> None:
@@ -145,7 +145,7 @@ class Exchange:
     def _message(
         self, fields: Fields, old: Fields, v: int, leader: str, followers: tuple[str, ...]
     ) -> Fields:
-        """What one vertex sends: values, of a sum what was added, of the unchanged nothing."""
+        """The message of one vertex: changed values, for a sum the amount added."""
         sent, leads = {}, differ(fields[leader][v], old[leader][v])
         for name in (leader, *followers):
             value, start = fields[name][v], old[name][v]
@@ -190,8 +190,8 @@ class Exchange:
     ) -> None:
         """Bring all copies of a replicated field to one value.
 
-        The first change of an element replaces it, because a part may also have raised a minimum
-        on purpose; the changes of others merge into that.
+        The first change of an element replaces it, because a part may also have raised a minimum on
+        purpose; later changes are merged into that.
         """
         old = before[0]
         result = {name: old[name].copy() for name in (leader, *followers)}

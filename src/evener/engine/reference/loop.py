@@ -1,8 +1,8 @@
-"""The device ``python``: programs as plain Python over NumPy arrays, one call after the other.
+"""The device ``python``: programs as plain Python over NumPy arrays, call by call.
 
 It is the reference for every other device and the debugger: ``breakpoint()`` works in a functor.
-`Loop` says what runs when and over which frontier; the stages themselves are in
-`evener.engine.reference.stages`. The same loop drives one device or the parts of a device set.
+`Loop` has the control flow; the stages are in `evener.engine.reference.stages`. The same loop
+drives one device or the parts of a device set.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def interpret(job: Job, direction: str = "auto") -> None:
     >>> job.fields["depth"].tolist()
     [0, 1, 2]
     """
-    # 1 / 0 is inf and whole numbers wrap round, as in compiled code.
+    # 1 / 0 is inf and integers wrap around, as in compiled code.
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         Loop(job, OneDevice(job, direction)).run()
 
@@ -63,12 +63,12 @@ class OneDevice:
             id=np.arange(graph.num_vertices), degree=widened(graph.degrees),
             num_vertices=np.int64(graph.num_vertices),
         )  # fmt: skip
-        turned: list[Adjacency] = []
+        transposes: list[Adjacency] = []
 
         def into() -> Adjacency:
-            if not turned:
-                turned.append(out if not graph.directed else Adjacency.of(graph.transpose()))
-            return turned[0]
+            if not transposes:
+                transposes.append(out if not graph.directed else Adjacency.of(graph.transpose()))
+            return transposes[0]
 
         out = Adjacency.of(graph)
         vertices = list(range(graph.num_vertices))
@@ -76,7 +76,7 @@ class OneDevice:
         self.direction = direction
 
     def start(self, frontier: np.ndarray | None) -> Frontiers:
-        """The first frontier, as ``start`` of the program gave it."""
+        """The first frontier, as returned by the program's ``start``."""
         return [self.parts[0].vertices if frontier is None else frontier.tolist()]
 
     def pulls(self, stage: Stage) -> bool:
@@ -94,22 +94,22 @@ class OneDevice:
         return [sorted({dst for _, dst, _ in frontiers[0]})]
 
     def open_row(self, row: dict[str, Any], frontiers: Frontiers) -> dict[str, Any]:
-        """A row of the trace, which says all there is to say of one device."""
+        """A row of the trace; one device adds nothing to it."""
         return row
 
     def note(self, row: dict[str, Any], seconds: float, outcomes: list[Outcome]) -> None:
-        """Add what a stage did on each part; one part has the sums."""
+        """Add what a stage did on each part: nothing, as one part has the sums."""
 
     def close_row(self, row: dict[str, Any]) -> dict[str, Any]:
-        """The row when its superstep has ended."""
+        """The row of a superstep that has ended."""
         return row
 
     def finish(self) -> None:
-        """Bring the results home; here they are already."""
+        """Collect the results: nothing, as they are in place."""
 
 
 class Loop:
-    """The control flow of a program: the same for one device and for many in step."""
+    """The control flow of a program, for one device or for several in step."""
 
     def __init__(self, job: Job, machine: Any):
         self.job, self.machine = job, machine
@@ -124,18 +124,18 @@ class Loop:
             self.set_scalar(name, neutral(scalar.merge, self.dtypes[name]))
 
     def run(self) -> None:
-        """Run the whole loop and bring fields, scalars and stats home."""
+        """Run the whole loop and collect fields, scalars and stats."""
         self.job.stats.update(supersteps=0, edges=0)
         self.sequence(self.job.declaration.loop, self.machine.start(self.job.frontier))
         self.machine.finish()
 
     def set(self, **values: Any) -> None:
-        """Let functors on all parts see new values."""
+        """Set values of ``s`` on all parts."""
         for part in self.machine.parts:
             part.s.__dict__.update(values)
 
     def set_scalar(self, name: str, value: Any) -> None:
-        """Give a scalar its value, in its own type."""
+        """Set a scalar, in its own dtype."""
         self.job.scalars[name] = wrapped(value, self.dtypes[name])
         self.set(**{name: widened(self.job.scalars[name])})
 
@@ -154,12 +154,12 @@ class Loop:
         return frontiers
 
     def stage(self, stage: Stage, frontiers: Frontiers) -> Frontiers:
-        """Run one stage that is no loop."""
-        taken = [part.vertices for part in self.machine.parts] if stage.over_all else frontiers
-        if isinstance(stage, Advance) and any(f and isinstance(f[0], tuple) for f in taken):
-            taken = self.machine.targets(taken)
+        """Run one stage that is not a loop."""
+        sources = [part.vertices for part in self.machine.parts] if stage.over_all else frontiers
+        if isinstance(stage, Advance) and any(f and isinstance(f[0], tuple) for f in sources):
+            sources = self.machine.targets(sources)
         began = time.perf_counter()
-        outcomes = self.machine.run(stage, taken)
+        outcomes = self.machine.run(stage, sources)
         row, seconds = self.rows[-1], time.perf_counter() - began
         self.machine.note(row, seconds, outcomes)
         row["seconds"] += seconds
@@ -171,11 +171,11 @@ class Loop:
             self.set(changed=True)
         if stage.into is not None:
             self.reduced(stage, [o.value for o in outcomes if o.value is not None])
-        made = outcomes[0].frontier is not None
-        return [outcome.frontier for outcome in outcomes] if made else frontiers
+        has_made = outcomes[0].frontier is not None
+        return [outcome.frontier for outcome in outcomes] if has_made else frontiers
 
     def reduced(self, stage: Any, values: list[Any]) -> None:
-        """Reduce what the parts found; with no vertices at all it is the neutral value."""
+        """Reduce the values of the parts; without any it is the neutral value."""
         name = stage.into.name
         total = neutral(stage.op, self.dtypes[name])
         for value in values:
@@ -195,7 +195,7 @@ class Loop:
         return frontiers
 
     def nearest(self, stage: Repeat, frontiers: Frontiers) -> Frontiers:
-        """Advance from the nearest bucket first; what was not reached is handed on."""
+        """Advance from the nearest bucket first; the frontier left over is handed on."""
         assert stage.order is not None
         delta = self.job.value_of(stage.order.delta)
         parts = self.machine.parts
@@ -209,15 +209,15 @@ class Loop:
 
         join(frontiers)
         while control.goes_on([list(mine) for mine in waiting]):
-            # All devices work on the nearest bucket of all. A vertex whose value fell without
-            # its being emitted again was settled in an earlier bucket.
+            # All devices work on the globally nearest bucket. A vertex whose value fell without
+            # being emitted again was settled in an earlier bucket.
             current = min(number for mine in waiting for number in mine.values())
             chosen = []
             for part, mine in zip(parts, waiting, strict=True):
                 values = getattr(part.s, field)
-                taken = sorted(v for v in mine if mine[v] == current)
-                chosen.append([v for v in taken if bucket(values[v], delta) >= current])
-                for v in taken:
+                members = sorted(v for v in mine if mine[v] == current)
+                chosen.append([v for v in members if bucket(values[v], delta) >= current])
+                for v in members:
                     del mine[v]
             if any(chosen):
                 control.begin(chosen)
@@ -227,7 +227,7 @@ class Loop:
         return [sorted(mine) for mine in waiting]
 
     def backwards(self, stage: Backwards) -> None:
-        """Replay what was recorded, from the last superstep to the first."""
+        """Replay the recorded frontiers, from the last superstep to the first."""
         outer = _visible(self)
         for superstep, frontiers in reversed(self.recorded):
             self.set(superstep=superstep, changed=False)
@@ -239,7 +239,7 @@ class Loop:
     # ---- the trace ------------------------------------------------------------------------
 
     def open_row(self, superstep: int, frontiers: Frontiers) -> None:
-        """Begin a superstep of the trace; its row leaves out what loops inside it count."""
+        """Begin a superstep of the trace; its row excludes the loops inside it."""
         stats, frontier = self.job.stats, sum(map(len, frontiers))
         progress.report_supersteps(stats["supersteps"], frontier, stats["edges"])
         row = {
@@ -255,7 +255,7 @@ class Loop:
 
 
 class _Control:
-    """Whether one repeat goes on: its count of supersteps, its limit, its ``until``."""
+    """Whether one repeat goes on: its superstep count, its limit, its ``until``."""
 
     def __init__(self, loop: Loop, stage: Repeat):
         self.loop, self.stage = loop, stage
@@ -270,8 +270,8 @@ class _Control:
         """Whether to run another superstep on this frontier."""
         if self.done or (self.limit is not None and self.superstep >= self.limit):
             return False
-        made = self.superstep > 0 and self.stage.makes_frontier
-        return any(frontiers) or not (made or self.stage.takes_frontier)
+        has_made = self.superstep > 0 and self.stage.makes_frontier
+        return any(frontiers) or not (has_made or self.stage.takes_frontier)
 
     def begin(self, frontiers: Frontiers) -> None:
         self.loop.set(superstep=self.superstep, changed=False)
@@ -284,11 +284,11 @@ class _Control:
         self.superstep += 1
         self.loop.set(superstep=self.superstep)
         if self.stage.until is not None:
-            part = self.loop.machine.parts[0]  # scalars are the same on all
+            part = self.loop.machine.parts[0]  # scalars are equal on all
             self.done = bool(part.call(self.stage.until)(part.s))
 
     def restore(self) -> None:
-        """Let the repeat around this one have its own count again."""
+        """Restore the superstep count of the enclosing repeat."""
         self.loop.set(**self.outer)
 
 

@@ -1,7 +1,7 @@
-"""Numbers as compiled code has them, for the interpreter.
+"""The arithmetic of compiled code, for the interpreter.
 
-A compiler widens whole numbers of 32 bits before it computes with them, and lets those of 64 bits
-wrap round. NumPy computes in 32 bits, and Python without limits.
+Compiled code widens integers of 32 bits before it computes with them, and those of 64 bits wrap
+around. NumPy computes in 32 bits, and Python without limits.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ import numpy as np
 
 
 class Widened:
-    """An array of whole numbers of 32 bits, or of bools, of which each is read in full width.
+    """An array of 32-bit integers, or of bools, whose elements are read in full width.
 
-    What is written wraps round to the array's width.
+    Written values wrap around to the array's width.
 
     Examples
     --------
     >>> import numpy as np
     >>> from evener.engine.reference.numbers import Widened
-    >>> found = Widened(np.array([7], np.int32))
-    >>> int(found[0] << 32)
+    >>> array = Widened(np.array([7], np.int32))
+    >>> int(array[0] << 32)
     30064771072
-    >>> found[0] = 1 << 32
-    >>> int(found[0])
+    >>> array[0] = 1 << 32
+    >>> int(array[0])
     0
     """
 
@@ -43,7 +43,7 @@ class Widened:
 
     @property
     def dtype(self) -> np.dtype:
-        """The type in which they are kept."""
+        """The dtype in which elements are stored."""
         return self.values.dtype
 
     def __getitem__(self, index: Any) -> Any:
@@ -74,12 +74,12 @@ def widened(values: Any) -> Any:
 
 
 def widened_all(named: dict[str, Any]) -> dict[str, Any]:
-    """The same for all of a state."""
+    """The values of a state, each widened."""
     return {name: widened(value) for name, value in named.items()}
 
 
 def widely(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that reads the tables and numbers around it in the width of compiled code.
+    """A function that reads its global and closed-over numbers in the width of compiled code.
 
     Examples
     --------
@@ -102,15 +102,15 @@ def widely(function: Callable[..., Any]) -> Callable[..., Any]:
         **function.__globals__,
         **{name: wide[name] for name in around.globals if name in wide},
     }
-    made = types.FunctionType(
+    copy = types.FunctionType(
         function.__code__, known, function.__name__, function.__defaults__, tuple(cells)
     )
-    made.__kwdefaults__ = function.__kwdefaults__
-    return made
+    copy.__kwdefaults__ = function.__kwdefaults__
+    return copy
 
 
 def _wide(value: Any) -> Any:
-    """A table or number of NumPy's narrow whole numbers in 64 bits; None for anything else."""
+    """A NumPy table or number of narrow integers in 64 bits; None for anything else."""
     if not isinstance(value, np.ndarray | np.generic):
         return None
     narrow = value.dtype.kind in "iu" and value.dtype.itemsize < 8
@@ -118,7 +118,7 @@ def _wide(value: Any) -> Any:
 
 
 def wrapped(value: Any, dtype: np.dtype) -> Any:
-    """A number in the type of a scalar, into which whole numbers wrap round.
+    """A number in the dtype of a scalar; integers wrap around.
 
     Examples
     --------

@@ -1,16 +1,16 @@
-"""The reference of a run over partitions: slow, complete, and all of it plain Python.
+"""The reference of a run over partitions: slow, complete, and all in plain Python.
 
-Parts may also be compiled, each of their stages by itself
-(`evener.engine.reference.compiled_stage`); what goes on between stages stays as it is.
+The stages of a part may also be compiled, one by one (`evener.engine.reference.compiled_stage`);
+what happens between stages stays the same.
 
 A part owns vertices and their out-edges, and their in-edges if a stage pulls. Its vertices have
-local numbers ``0..owned-1``; behind them stands a *ghost* for each neighbour that another part
-owns. A stage on a part writes to ghosts as if they were its own; what the fields' merges make of
-that is in `evener.engine.reference.exchange`.
+local numbers ``0..owned-1``, followed by a *ghost* for each neighbour that another part owns. A
+stage on a part writes to ghosts as if they were its own; `evener.engine.reference.exchange` merges
+what it wrote.
 
 Neighbour lists keep the order of the graph, so that ``edges(neighbours=…)`` takes the same slice
-and sums run in the same order as on one device. A ghost that the functor wants in the frontier
-joins it at its owner.
+and sums run in the same order as on one device. A ghost that a functor emits joins the frontier at
+its owner.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ def run_partitioned(
     threads: Sequence[int] = (),
     policy: Policy | None = None,
 ) -> list[str]:
-    """Run a job over k parts in step; returns what there is to say about it.
+    """Run a job over k parts in step; returns the lines for `explain()`.
 
-    Parts have equal ``shares`` unless others are given, and a limit of memory each if there are
-    ``limits``. Those with ``threads`` above 0 are compiled, the others interpreted. The ``policy``
-    says in which form values would travel, and so how many bytes.
+    Parts have equal ``shares`` by default, and memory limits if there are ``limits``. Those with
+    ``threads`` above 0 are compiled, the others interpreted. The ``policy`` determines the form in
+    which values would be sent, hence the bytes.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def run_partitioned(
     """
     name = partition if isinstance(partition, str) else getattr(partition, "__name__", "given")
     threads = threads or [0] * k
-    cpu = next((p for p, count in enumerate(threads) if count), 0)  # which has the share alpha
+    cpu = next((p for p, count in enumerate(threads) if count), 0)  # which gets the share alpha
     part_of = assign(job.graph, partition, [1 / k] * k if shares is None else shares, cpu=cpu)
     if any(threads):
         require_together([count for count in threads if count])
@@ -80,10 +80,10 @@ def run_partitioned(
     owned = [holding.owned for holding in machine.holdings]
     ghosts = [len(holding.globals) - holding.owned for holding in machine.holdings]
     exchange = machine.exchange
-    told = exchange.traffic.sum(axis=0).tolist()
+    traffic = exchange.traffic.sum(axis=0).tolist()
     job.stats.update(
         owned=owned, ghosts=ghosts, exchanged=exchange.values, threads=list(threads),
-        **dict(zip(("bytes_sent", "bytes_useful", "bytes_of_all"), told, strict=True)),
+        **dict(zip(("bytes_sent", "bytes_useful", "bytes_of_all"), traffic, strict=True)),
     )  # fmt: skip
     reasons = [
         f"Partition: {'random' if name == 'auto' else name}, {k} parts with "
@@ -117,7 +117,7 @@ class Partitions:
             job.declaration, self.holdings, part_of, self.local_of, policy.methods
         )
         self.spent = [0.0] * len(self.parts)  # seconds of the last stage
-        self.told = self.exchange.traffic.copy()  # bytes that are in rows of the trace
+        self.traced = self.exchange.traffic.copy()  # bytes that rows of the trace include
 
     def start(self, frontier: np.ndarray | None) -> Frontiers:
         """The first frontier, each vertex at its owner."""
@@ -151,7 +151,7 @@ class Partitions:
         return outcomes
 
     def open_row(self, row: dict[str, Any], frontiers: Frontiers) -> dict[str, Any]:
-        """What a row of the trace has for each part; see `row_of_parts`."""
+        """A row of the trace with figures for each part; see `rows_of_parts`."""
         k = len(self.parts)
         return {
             **row,
@@ -164,11 +164,11 @@ class Partitions:
 
     def note(self, row: dict[str, Any], seconds: float, outcomes: list[Outcome]) -> None:
         """Add a stage to a row. Parts take turns, so the others wait while one computes."""
-        came = self.exchange.traffic - self.told
-        self.told = self.exchange.traffic.copy()
+        received = self.exchange.traffic - self.traced
+        self.traced = self.exchange.traffic.copy()
         if "traffic" not in row:  # a stage outside of any loop
             return
-        row["traffic"] += came
+        row["traffic"] += received
         for p, outcome in enumerate(outcomes):
             row["device_edges"][p] += outcome.calls
             row["compute_seconds"][p] += self.spent[p]
@@ -184,16 +184,16 @@ class Partitions:
         return self.delivered([[dst for _, dst, _ in frontier] for frontier in frontiers])
 
     def delivered(self, emitted: Frontiers) -> Frontiers:
-        """What the parts emitted, ghosts too, each at its owner."""
-        found = {
+        """The vertices that the parts emitted, ghosts included, each at its owner."""
+        emitted_anywhere = {
             holding.globals[v]
             for holding, mine in zip(self.holdings, emitted, strict=True)
             for v in mine
         }
-        return self.at_owners(sorted(found))
+        return self.at_owners(sorted(emitted_anywhere))
 
     def at_owners(self, vertices: list[int]) -> Frontiers:
-        """Vertices of the graph, in ascending order, as the numbers of the parts that own them."""
+        """Vertices of the graph, in ascending order, as local numbers of their owners."""
         frontiers: Frontiers = [[] for _ in self.parts]
         for v in vertices:
             p = self.part_of[v]
@@ -201,7 +201,7 @@ class Partitions:
         return frontiers
 
     def with_ghosts(self, frontiers: Frontiers) -> Frontiers:
-        """The frontiers, with the ghosts whose owners have them in theirs: pulls ask for these."""
+        """The frontiers with the ghosts of their members, for pulls."""
         members = {
             holding.globals[v]
             for holding, mine in zip(self.holdings, frontiers, strict=True)
@@ -213,7 +213,7 @@ class Partitions:
         ]
 
     def finish(self) -> None:
-        """Bring the fields of all owners home."""
+        """Collect the fields of all owners."""
         for name, declared in self.job.declaration.fields.items():
             whole = self.job.fields[name]
             for holding in self.holdings:
@@ -227,7 +227,7 @@ class Partitions:
 def _make_part(
     job: Job, owned: np.ndarray, part_of: np.ndarray, p: int, pulled: bool, threads: int
 ) -> tuple[Holding, Part]:
-    """What one part holds: local numbers, neighbour lists, fields, and the state over them."""
+    """One part: local numbers, neighbour lists, fields, and the state over them."""
     graph = job.graph
     sides = [graph, graph.transpose()] if pulled else [graph]
     seen = [side.indices[_edges_of(side, owned)] for side in sides]
@@ -254,12 +254,12 @@ def _make_part(
     lists = [_local_lists(side, owned, held) for side in sides]
     into: Callable[[], Adjacency] = lambda: lists[-1]  # noqa: E731
     vertices = [Local(v) for v in range(len(owned))]
-    given = (job.declaration, state, vertices, lists[0], into, graph.directed)
+    arguments = (job.declaration, state, vertices, lists[0], into, graph.directed)
     if threads == 0:
-        return holding, Part(*given)
+        return holding, Part(*arguments)
     from evener.engine.reference.compiled_stage import CompiledPart
 
-    return holding, CompiledPart(*given, job=job, holding=holding, number=p, threads=threads)
+    return holding, CompiledPart(*arguments, job=job, holding=holding, number=p, threads=threads)
 
 
 def _edges_of(graph: Graph, owned: np.ndarray) -> np.ndarray:

@@ -1,7 +1,7 @@
 """Every stage in plain Python, over the part of a graph that one device holds.
 
-This is the reference: the other devices must give what these functions give. A frontier is an
-ascending list of vertices, or of edges ``(src, dst, edge)``.
+This is the reference: other devices must give the same results. A frontier is an ascending list of
+vertices, or of edges ``(src, dst, edge)``.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ COMBINE: dict[str, Callable[[Any, Any], Any]] = {
 
 
 class State:
-    """What functors know as ``s``: everything they may read or write is an attribute."""
+    """The ``s`` of functors: everything they may read or write is an attribute."""
 
     weight: Any
     changed: bool
@@ -57,12 +57,12 @@ class Adjacency:
 
     @classmethod
     def of(cls, graph: Graph) -> Adjacency:
-        """Those of a whole graph."""
+        """The lists of a whole graph."""
         return cls(graph.indptr.tolist(), graph.indices.tolist(), graph.weights)
 
     @classmethod
     def joined(cls, one: Adjacency, other: Adjacency) -> Adjacency:
-        """For each vertex the neighbours in the one, then those in the other."""
+        """For each vertex the neighbours in ``one``, then those in ``other``."""
         indptr: list[int] = [0]
         places: list[int] = []
         for v in range(len(one.indptr) - 1):
@@ -86,18 +86,18 @@ class Adjacency:
 
 @dataclass
 class Part:
-    """What one device holds: its vertices, the edges out of them and into them, and ``s``."""
+    """The part of one device: its vertices, the edges out of and into them, and ``s``."""
 
     declaration: Declaration
     s: State
     vertices: list[Any]
     out: Adjacency
-    into: Callable[[], Adjacency]  # called when a stage pulls: the transpose may not be there yet
+    into: Callable[[], Adjacency]  # called when a stage pulls: the transpose may not exist yet
     directed: bool = True
     calls: dict[str, Callable[..., Any]] = field(default_factory=dict)
 
     def side(self, along: str) -> Adjacency:
-        """The neighbour lists to gather over; both are one for an undirected graph."""
+        """The neighbour lists of a gather; an undirected graph has one for all directions."""
         if along == "out":
             return self.out
         return self.into() if along == "in" or not self.directed else self._both
@@ -109,8 +109,8 @@ class Part:
     def call(self, name: str, *, returns: bool = True) -> Callable[..., Any]:
         """A functor whose errors name the program, the functor and the line."""
         if name not in self.calls:
-            found = self.declaration.functors[name]
-            self.calls[name] = _guard(self.declaration.name, found, returns)
+            functor = self.declaration.functors[name]
+            self.calls[name] = _guard(self.declaration.name, functor, returns)
         return self.calls[name]
 
     def run(self, stage: Stage, frontier: Frontier, pull: bool = False) -> Outcome:
@@ -120,10 +120,10 @@ class Part:
 
 @dataclass
 class Outcome:
-    """What a stage did on one part."""
+    """The outcome of a stage on one part."""
 
-    frontier: Frontier | None = None  # None: the stage leaves it as it was
-    calls: int = 0  # of a functor, for an edge
+    frontier: Frontier | None = None  # None: unchanged
+    calls: int = 0  # of a functor for an edge
     value: Any = None  # of a reduce
     changed: bool = False  # of edges
 
@@ -136,7 +136,7 @@ def run_stage(part: Part, stage: Stage, frontier: Frontier, pull: bool = False) 
 
 
 def advance_push(part: Part, stage: Advance, frontier: Frontier) -> Outcome:
-    """From each vertex of the frontier along its out-edges."""
+    """Along the out-edges of each vertex of the frontier."""
     s, f = part.s, part.call(stage.functor)
     where = part.call(stage.where) if stage.where else None
     s.weight = widened(part.out.weights)
@@ -152,7 +152,7 @@ def advance_push(part: Part, stage: Advance, frontier: Frontier) -> Outcome:
 
 
 def advance_pull(part: Part, stage: Advance, frontier: Frontier) -> Outcome:
-    """To each vertex that is wanted along its in-edges, from those that are in the frontier."""
+    """Along the in-edges of each vertex that ``where`` selects, from the frontier."""
     s, f = part.s, part.call(stage.functor)
     where = part.call(stage.where) if stage.where else None
     into, members = part.into(), set(frontier)
@@ -173,7 +173,7 @@ def advance_pull(part: Part, stage: Advance, frontier: Frontier) -> Outcome:
 
 
 def filter_(part: Part, stage: Filter, frontier: Frontier) -> Outcome:
-    """Keep what the functor says."""
+    """Keep the members for which the functor returns True."""
     s, f = part.s, part.call(stage.functor)
     s.weight = widened(part.out.weights)
     if stage.on_edges:
@@ -217,7 +217,7 @@ def gather(part: Part, stage: Gather, frontier: Frontier) -> Outcome:
 
 
 def _without_edges(f: Callable[..., Any], v: Any, s: State) -> Any:
-    """A value of the kind that a gather makes, where perhaps no edge is."""
+    """A value of a gather's functor at a vertex, even if the part has no edges."""
     weights = s.weight
     if weights is not None and not len(weights):
         s.weight = widened(np.ones(1, weights.dtype))
@@ -233,9 +233,9 @@ def _without_dst(f: Callable[..., Any]) -> Callable[..., Any]:
 def _combination(
     part: Part, stage: Gather, sample: Callable[[Any], Any]
 ) -> Callable[[list[Any], Any], Any]:
-    """A function of all values of a vertex, and the vertex; None where nothing is to be applied.
+    """A function of all values of a vertex, and the vertex; None if nothing is applied.
 
-    ``sample`` gives a value at a vertex that has no edge.
+    ``sample`` gives a value at a vertex without edges.
     """
     if stage.combine_is_functor:
         own = part.call(stage.combine[1:])
@@ -255,13 +255,13 @@ def _combination(
 
 
 def _dtype_of_total(value: Any) -> np.dtype:
-    """What compiled code adds values like this one up in: whole numbers in 64 bits."""
+    """The dtype in which compiled code adds up such values: integers in 64 bits."""
     dtype = np.asarray(value).dtype
     return np.dtype(np.int64) if dtype.kind in "bi" else dtype
 
 
 def edges(part: Part, stage: Edges, frontier: Frontier) -> Outcome:
-    """Visit all edges, or the slice of each neighbour list that the stage wants."""
+    """Visit all edges, or the slice of each neighbour list that the stage selects."""
     s, f = part.s, part.call(stage.functor)
     where = part.call(stage.where) if stage.where else None
     s.weight = widened(part.out.weights)
@@ -290,7 +290,7 @@ _RUN: dict[type[Stage], Callable[[Part, Any, Frontier], Outcome]] = {
 
 
 def bucket(value: Any, delta: Any) -> float:
-    """The number of the bucket that a value falls into; the last for what is no number."""
+    """The number of the bucket of a value; NaN is in the last one."""
     scaled = float(value) / float(delta)
     if math.isfinite(scaled):
         return math.floor(scaled)
@@ -298,7 +298,7 @@ def bucket(value: Any, delta: Any) -> float:
 
 
 def _guard(program: str, functor: Functor, returns: bool) -> Callable[..., Any]:
-    """The functor, with errors in it told as the user's own, in one sentence."""
+    """The functor, with its errors as ProgramErrors of one sentence."""
     function = widely(functor.function)
 
     def call(*arguments: Any) -> Any:
@@ -311,7 +311,8 @@ def _guard(program: str, functor: Functor, returns: bool) -> Callable[..., Any]:
             ) from error
         if returns and value is None:
             raise ProgramError(
-                f"{program}.{functor.name}, line {functor.line}: returned None; a value is needed."
+                f"{program}.{functor.name}, line {functor.line}: returned None; it must return "
+                "a value."
             )
         return value
 

@@ -1,1 +1,1 @@
-"""What a run found: fields under labels, frames, files, and the trace of its supersteps."""
+"""Results of runs: fields by label, frames, files, and the trace of supersteps."""

@@ -1,4 +1,4 @@
-"""The arrays of a result, each made when it is first asked for."""
+"""The arrays of a result, each built when first read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 
 class Columns(MutableMapping[str, np.ndarray]):
-    """Arrays by name; a function of no arguments stands for one that nobody has asked for yet.
+    """Arrays by name; a function without arguments stands for an array that is not built yet.
 
     Examples
     --------
@@ -21,16 +21,16 @@ class Columns(MutableMapping[str, np.ndarray]):
     (False, [1.0, 1.0], True)
     """
 
-    def __init__(self, given: Mapping[str, Any]):
-        self._values: dict[str, np.ndarray | Callable[[], np.ndarray]] = dict(given)
-        self._copies: dict[str, np.ndarray] = {}  # on the host, of arrays that are elsewhere
+    def __init__(self, values: Mapping[str, Any]):
+        self._values: dict[str, np.ndarray | Callable[[], np.ndarray]] = dict(values)
+        self._copies: dict[str, np.ndarray] = {}  # on the host, of arrays on a GPU
         self._lock = threading.RLock()
 
     def __getitem__(self, name: str) -> np.ndarray:
         value = self._values[name]
         if callable(value):
             with self._lock:
-                value = self._values[name]  # another thread may have made it meanwhile
+                value = self._values[name]  # another thread may have built it
                 if callable(value):
                     value = self._values[name] = value()
         return value
@@ -50,7 +50,7 @@ class Columns(MutableMapping[str, np.ndarray]):
         return len(self._values)
 
     def on_host(self, name: str) -> np.ndarray:
-        """An array in the host's memory; one of a GPU, which has ``get``, is copied once."""
+        """An array in the host's memory; an array on a GPU is copied once."""
         array = self[name]
         if not hasattr(array, "get"):
             return array
@@ -60,16 +60,16 @@ class Columns(MutableMapping[str, np.ndarray]):
             return self._copies[name]
 
     def maker(self, name: str) -> Any:
-        """What makes an array when it is asked for, or the array if that has happened."""
+        """The function that builds an array, or the array if it is built."""
         return self._values[name]
 
     def is_made(self, name: str) -> bool:
-        """Whether an array is there already."""
+        """Whether an array is built."""
         return not callable(self._values[name])
 
     def only(self, *names: str) -> Columns:
-        """Those of these names."""
+        """The arrays of these names."""
         return Columns({name: self._values[name] for name in names})
 
     def __reduce__(self) -> Any:
-        return Columns, (dict(self),)  # functions do not travel
+        return Columns, (dict(self),)  # functions do not pickle

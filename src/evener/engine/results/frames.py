@@ -1,4 +1,4 @@
-"""Frames as files and as HTML: CSV, Parquet and JSON that appear whole or not at all."""
+"""Frames as files and HTML: CSV, Parquet and JSON, written whole or not at all."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _COMPRESSED = (".gz", ".zst")
 
 
 def suffix_of(path: Path) -> str:
-    """The suffix that says the format, that of compression set aside.
+    """The suffix of the format, without that of compression.
 
     Examples
     --------
@@ -31,10 +31,10 @@ def suffix_of(path: Path) -> str:
 
 
 def write_table(frame: polars.DataFrame, path: Any, suffix: str | None = None) -> None:
-    """Write a frame in the format of the suffix, its own or another; the file appears whole.
+    """Write a frame in the format of a suffix, by default its path's; the file appears whole.
 
-    A name that ends in ``.gz`` or ``.zst`` is compressed. JSON has no infinities: there, what is
-    not finite is null.
+    A name that ends in ``.gz`` or ``.zst`` is compressed. JSON has no infinities: there, values
+    that are not finite are null.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def write_table(frame: polars.DataFrame, path: Any, suffix: str | None = None) -
 
 
 def show(value: Any) -> str:
-    """A value in a table: floats to six digits, nothing as a dash.
+    """A value in a table: floats to six digits, None as a dash.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def show(value: Any) -> str:
 
 
 def as_html(caption: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """A table for notebooks, its values as `show` has them.
+    """A table for notebooks, its values formatted by `show`.
 
     Examples
     --------
@@ -90,7 +90,7 @@ def as_html(caption: str, columns: Sequence[str], rows: Iterable[Sequence[Any]])
 
 
 def _with_a_column_each(frame: polars.DataFrame) -> polars.DataFrame:
-    """The frame with a column for each device where it has lists: CSV has none."""
+    """The frame with a column per device instead of lists, which CSV lacks."""
     import polars
 
     for name, dtype in frame.schema.items():
@@ -102,7 +102,7 @@ def _with_a_column_each(frame: polars.DataFrame) -> polars.DataFrame:
 
 
 def _plain_columns(frame: polars.DataFrame) -> polars.DataFrame:
-    """The frame with labels of any other type than numbers and strings as text."""
+    """The frame with labels as text, unless they are numbers or strings."""
     import polars
 
     for name, dtype in frame.schema.items():

@@ -1,4 +1,4 @@
-"""`Result`: what a run found, under the labels that the user gave."""
+"""`Result`: the result of a run, by the user's labels."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
 
 
 class Result:
-    """What a run found: ``r.depth`` is the array of the field ``depth``, indexed ``0..n-1``.
+    """The result of a run: ``r.depth`` is the array of the field ``depth``, indexed ``0..n-1``.
 
-    A scalar that the program declares has the value that it had in the end.
+    A scalar that the program declares has its final value.
 
     ``r[label]`` is the value of the first field that the program declares, at one vertex or, for
     several labels, an array of them. Arrays that hold vertices hold indices; ``r[label]``,
     `path_to` and the frames give labels. Arrays that stay on a GPU (``device_arrays=True``) are
-    copied for all of these and for `to_numpy`, once each.
+    copied once, when one of these or `to_numpy` reads them.
 
-    An algorithm that finds more than that adds it with ``_attach(count=3)``, and replaces or
-    adds a field with ``_set_field``. Their names begin with an underscore, as no field's can.
+    An algorithm adds further results with ``_attach(count=3)``, and replaces or adds a field with
+    ``_set_field``: names that no field can have, because of the underscore.
 
     Attributes
     ----------
@@ -71,13 +71,13 @@ class Result:
         self._fields = Columns(fields)
         self._holds_vertices = set(holds_vertices)
         self._reasons = reasons or []
-        self._untouched = untouched or {}  # what a field shows where the run wrote nothing
-        self._shows_reach = shows_reach  # the field of a search in which `reached` is seen
+        self._untouched = untouched or {}  # values of fields where the run wrote nothing
+        self._shows_reach = shows_reach  # the field of a search that shows what was `reached`
         self._extra: dict[str, Any] = {}
         self._declaration: Declaration | None = None  # of the program that ran
         self.graph = graph
         self.stats: dict[str, Any] = stats if stats is not None else {}
-        if trace is None:  # its length, hence whether it is true, is not known yet
+        if trace is None:  # `not trace` would build its rows
             trace = Trace(name, str(self.stats.get("device", "?")), [])
         self.trace = trace
 
@@ -97,7 +97,7 @@ class Result:
             for name, field in shown.items()
         }
         reach = [name for name, field in shown.items() if field.missing is not None]
-        reach += shown  # one that names a value for what is missing, else the first
+        reach += shown  # a field with a value for missing vertices, else the first
         trace = Trace(d.name, str(job.stats.get("device", "?")), job.make_trace or job.trace)
         result = cls(
             d.name, job.graph, fields, holds_vertices=vertices, stats=job.stats, trace=trace,
@@ -110,12 +110,12 @@ class Result:
     # ---- what algorithms add --------------------------------------------------------------
 
     def _attach(self, **extra: Any) -> Result:
-        """Add attributes that are not arrays of the vertices, or what makes them; returns self."""
+        """Add attributes that are no vertex arrays, or functions that build them; returns self."""
         self._extra.update(extra)
         return self
 
     def _set_field(self, name: str, array: Any, *, holds_vertices: bool = False) -> Result:
-        """Replace or add an array of the vertices, or what makes it when asked; returns self."""
+        """Replace or add a vertex array, or a function that builds it; returns self."""
         self._fields[name] = array
         (self._holds_vertices.add if holds_vertices else self._holds_vertices.discard)(name)
         return self
@@ -123,7 +123,7 @@ class Result:
     # ---- values ---------------------------------------------------------------------------
 
     def __getattr__(self, name: str) -> Any:
-        if not name.startswith("_"):  # those are looked up before they are there, when unpickling
+        if not name.startswith("_"):  # unpickling looks these up before they exist
             if name in self._fields:
                 return self._fields[name]
             if name in self._extra:
@@ -141,8 +141,8 @@ class Result:
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        made = {name: getattr(self, name) for name in self._extra}  # functions do not travel
-        return {**self.__dict__, "_extra": made, "_declaration": None}
+        extra = {name: getattr(self, name) for name in self._extra}  # functions do not pickle
+        return {**self.__dict__, "_extra": extra, "_declaration": None}
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self._fields, *self._extra})
@@ -176,7 +176,7 @@ class Result:
         if "reached" in self._fields:  # a program may have a field of this name
             return self._fields["reached"]
         if not self._is_search:
-            raise AttributeError  # `__getattr__` says what there is
+            raise AttributeError  # `__getattr__` then raises a full message
         assert self._shows_reach is not None
         values = self._fields.on_host(self._shows_reach)
         return ~_is_untouched(values, self._untouched.get(self._shows_reach))
@@ -206,7 +206,7 @@ class Result:
         while 0 <= (above := int(parent[path[-1]])) != path[-1]:
             path.append(above)
             if len(path) > len(parent):
-                raise GraphError(f"the parents of vertex {label!r} go round in a circle.")
+                raise GraphError(f"the parents of vertex {label!r} form a cycle.")
         return self.graph._labels.take(np.array(path[::-1])).tolist()
 
     def _is_reached(self, v: int) -> bool:
@@ -232,7 +232,7 @@ class Result:
         return {name: self._fields.on_host(name) for name in self._fields}
 
     def to_polars(self) -> polars.DataFrame:
-        """A frame with the labels as column ``vertex``, then the fields; no vertex is null.
+        """A frame with the labels as column ``vertex``, then the fields; a missing vertex is null.
 
         Examples
         --------
@@ -244,7 +244,7 @@ class Result:
         return self._frame(np.arange(self.graph.num_vertices))
 
     def to_pandas(self) -> pandas.DataFrame:
-        """As `to_polars`, for pandas; integers that may be missing are of its type ``Int64``.
+        """As `to_polars`, for pandas; integers that may be missing have its type ``Int64``.
 
         Examples
         --------
@@ -296,8 +296,8 @@ class Result:
     def top(self, k: int = 10, by: str | None = None) -> polars.DataFrame:
         """The k vertices with the largest values of a field, by default the first one.
 
-        Equal values stand in the order of the vertices; what is not a number stands last. Vertices
-        that a search did not reach are left out.
+        Ties are in the order of the vertices, NaN comes last. Vertices that a search did not reach
+        are left out.
 
         Examples
         --------
@@ -317,7 +317,7 @@ class Result:
         return self._frame(among[ascending[::-1][:k]])
 
     def _highlights(self, k: int) -> polars.DataFrame:
-        """The top vertices; where the first field holds vertices, which name groups, the largest.
+        """The top vertices; the largest groups, if the first field holds vertices.
 
         Examples
         --------
@@ -355,7 +355,7 @@ class Result:
         return next(iter(self._fields))
 
     def _labels_of(self, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Labels of vertices, and where there is none: -1, say, is no vertex."""
+        """Labels of vertices, and a mask of values that are no vertex, such as -1."""
         absent = (indices < 0) | (indices >= self.graph.num_vertices)
         if self.graph._labels.kind != "objects":
             return self.graph._labels.take(np.where(absent, 0, indices)), absent
@@ -366,7 +366,7 @@ class Result:
     # ---- showing --------------------------------------------------------------------------
 
     def explain(self) -> str:
-        """What ran, where and why there, in a few lines.
+        """What ran, where and why, in a few lines.
 
         Examples
         --------
@@ -385,7 +385,7 @@ class Result:
         if "supersteps" in self.stats:
             supersteps = self.stats["supersteps"]
             lines.append(f"Supersteps: {supersteps:,}.")
-            # Rows are made when somebody looks at them: shorter runs are not asked for theirs.
+            # The length of a trace builds its rows: only for long runs.
             if supersteps > MOST_ROWS and len(self.trace) == MOST_ROWS:
                 lines.append(f"The trace has only the first {MOST_ROWS:,} rows.")
         if "edges" in self.stats:
@@ -407,7 +407,7 @@ class Result:
 
 
 class Export(NamedTuple):
-    """Makes the array that users see: ``missing`` where the value is still the initial one.
+    """Builds the array that users see: ``missing`` replaces the initial value.
 
     Examples
     --------
@@ -433,7 +433,7 @@ class Export(NamedTuple):
 
 
 def _is_untouched(values: np.ndarray, initial: Any, first: int = 0) -> np.ndarray:
-    """Where a run has left the initial value; ``first`` is the vertex of the first value."""
+    """Where values are still the initial one; ``first`` is the vertex of the first value."""
     if initial is ID:
         return values == np.arange(first, first + len(values), like=values)
     return np.isnan(values) if initial != initial else values == initial

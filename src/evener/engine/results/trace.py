@@ -15,16 +15,16 @@ from evener.operators.shared.trace import CALLS, CYCLES, MEMBERS, PULLED, STEP
 if TYPE_CHECKING:
     import polars
 
-MOST_ROWS = 1 << 14  # that compiled kernels keep: their tables are made beforehand
+MOST_ROWS = 1 << 14  # of a compiled kernel, whose table has a fixed size
 
 
 class Trace(Sequence[dict[str, Any]]):
-    """What happened in each superstep: frontier, edges visited, direction, seconds.
+    """A row for each superstep: frontier, edges visited, direction, seconds.
 
-    Rows of a device set tell more, see `rows_of_parts`. Stages outside of a `repeat` have no row,
-    and a loop in the order of `nearest` that is compiled into one piece (fused) has a single one,
-    so there may be fewer rows than ``stats["supersteps"]``. Of a long run, compiled devices keep
-    the first 16,384 rows; `Result.explain` says where that is so.
+    Rows of a device set have more columns, see `rows_of_parts`. Stages outside a `repeat` have no
+    row, and a fused loop in the order of `nearest` has a single one, so there may be fewer rows
+    than ``stats["supersteps"]``. Of a long run, compiled devices keep the first 16,384 rows;
+    `Result.explain` then says so.
 
     Examples
     --------
@@ -46,7 +46,7 @@ class Trace(Sequence[dict[str, Any]]):
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """The rows; thousands of dictionaries are made only when somebody looks."""
+        """The rows, built when first read: there may be thousands of dictionaries."""
         if callable(self._rows):
             self._rows = self._rows()
         return self._rows
@@ -68,9 +68,9 @@ class Trace(Sequence[dict[str, Any]]):
         return f"Trace({self.program} on {self.device}: {len(self)} supersteps, {seconds:.3g} s)"
 
     def beside(self, alone: Trace) -> Trace:
-        """The same with redundant work: edges over those that one device visited in that superstep.
+        """The trace with redundant work: edges over those that one device visited.
 
-        Parts may visit more: a ghost does not know what its owner knows.
+        Parts may visit more, because ghosts may be stale.
 
         Examples
         --------
@@ -105,7 +105,7 @@ class Trace(Sequence[dict[str, Any]]):
         }  # fmt: skip
         if not self.rows:
             return polars.DataFrame(schema=schema)
-        for name in ("useful_share", "redundant_work"):  # where nothing was sent there is none
+        for name in ("useful_share", "redundant_work"):  # None where nothing was sent
             if name in self.rows[0]:
                 schema[name] = polars.Float64
         return polars.DataFrame(self.rows, infer_schema_length=None, schema_overrides=schema)
@@ -114,8 +114,8 @@ class Trace(Sequence[dict[str, Any]]):
         """Write JSON that chrome://tracing and Perfetto open: a bar for each superstep.
 
         A device set has a lane for each device, with a bar of computation and one of communication,
-        which holds the waiting for others. Supersteps are drawn one after the other; what passed
-        between them is left out.
+        which includes waiting. Supersteps are drawn one after the other, without the time between
+        them.
 
         Examples
         --------
@@ -152,9 +152,9 @@ class Trace(Sequence[dict[str, Any]]):
 
 
 def rows_of(table: np.ndarray, seconds: float) -> list[dict[str, Any]]:
-    """A row for each superstep of one device, whose kernel took so long.
+    """A row for each superstep of one device, whose kernel took ``seconds``.
 
-    The table has words as in `evener.operators.shared.trace`, and calls behind them.
+    The table has the words of `evener.operators.shared.trace`, followed by calls.
     """
     unit = seconds / max(1, int(table[:, CYCLES].sum()))
     calls = table[:, CALLS:].sum(axis=1)
@@ -168,28 +168,28 @@ def rows_of(table: np.ndarray, seconds: float) -> list[dict[str, Any]]:
 
 
 class PartRows(NamedTuple):
-    """What a kernel wrote down of the supersteps of one part."""
+    """The trace that a kernel wrote for one part."""
 
     table: np.ndarray  # as in `rows_of`
-    # Cycles of communication, waiting included, and bytes that came to the part: all, those of
-    # values that had changed, and those that the policy ``all`` would have sent.
-    told: np.ndarray
+    # Cycles of communication, waiting included, and bytes received: all, those of changed values,
+    # and those that the policy ``all`` would have sent.
+    communication: np.ndarray
     unit: float  # seconds of a cycle
 
 
 def rows_of_parts(parts: list[PartRows]) -> list[dict[str, Any]]:
-    """A row for each superstep of a device set: sums, and lists with an entry for each device.
+    """A row for each superstep of a device set: sums, and lists with an entry per device.
 
-    The useful share is that of the changed values in what the policy ``all`` would have sent.
+    The useful share is that of changed values in what the policy ``all`` would have sent.
     """
     calls = [part.table[:, CALLS:].sum(axis=1) for part in parts]
     rows = []
     for i in range(min(len(part.table) for part in parts)):
         first = parts[0].table[i]
         spent = [float(part.table[i, CYCLES]) * part.unit for part in parts]
-        # Clocks are read one after the other, so communication may seem to take longer than all.
-        talked = [
-            min(seconds, max(0.0, float(part.told[i, 0])) * part.unit)
+        # Clocks are read one after the other, so communication may seem longer than the superstep.
+        communicated = [
+            min(seconds, max(0.0, float(part.communication[i, 0])) * part.unit)
             for seconds, part in zip(spent, parts, strict=True)
         ]
         frontier = [int(part.table[i, MEMBERS]) for part in parts]
@@ -200,24 +200,24 @@ def rows_of_parts(parts: list[PartRows]) -> list[dict[str, Any]]:
             "edges": sum(edges),
             "direction": "pull" if first[PULLED] else "push",
             "seconds": max(spent),
-            "compute_seconds": [a - b for a, b in zip(spent, talked, strict=True)],
-            "communication_seconds": talked,
+            "compute_seconds": [a - b for a, b in zip(spent, communicated, strict=True)],
+            "communication_seconds": communicated,
             "device_frontier": frontier,
             "device_edges": edges,
-            **bytes_of(np.array([part.told[i, 1:] for part in parts])),
+            **bytes_of(np.array([part.communication[i, 1:] for part in parts])),
         })  # fmt: skip
     return rows
 
 
 def bytes_of(traffic: np.ndarray) -> dict[str, Any]:
-    """What a row tells of the bytes that came to each device; see `rows_of_parts`.
+    """The columns of a row about bytes received by each device; see `rows_of_parts`.
 
     Examples
     --------
     >>> import numpy as np
     >>> from evener.engine.results.trace import bytes_of
-    >>> found = bytes_of(np.array([[12, 8, 80], [0, 0, 0]]))
-    >>> found["bytes"], found["useful_share"], found["device_useful_share"]
+    >>> row = bytes_of(np.array([[12, 8, 80], [0, 0, 0]]))
+    >>> row["bytes"], row["useful_share"], row["device_useful_share"]
     (12, 0.1, [0.1, None])
     """
     sent, useful, whole = (int(count) for count in traffic.sum(axis=0))
@@ -232,7 +232,7 @@ def bytes_of(traffic: np.ndarray) -> dict[str, Any]:
 
 
 def share_of(useful: int, whole: int) -> float | None:
-    """A share, or None where there is nothing to have a share of."""
+    """A share, or None if the whole is 0."""
     return useful / whole if whole else None
 
 
@@ -247,7 +247,7 @@ def _bars(row: dict[str, Any], now: float) -> list[dict[str, Any]]:
     """A superstep of a device set."""
     events = []
     whole = ("frontier", "edges", "direction", "useful_share", "redundant_work")
-    for p, (computed, talked) in enumerate(
+    for p, (computed, communicated) in enumerate(
         zip(row["compute_seconds"], row["communication_seconds"], strict=True)
     ):
         shown = {name: row[name] for name in whole if name in row}
@@ -259,7 +259,7 @@ def _bars(row: dict[str, Any], now: float) -> list[dict[str, Any]]:
         place = {"pid": 0, "tid": p, "ph": "X", "cat": "superstep"}
         name = f"superstep {row['superstep']}"
         computes = {"dur": computed * 1e6, "args": {"device": own, "all": shown}}
-        talks = {"dur": talked * 1e6, "args": {"device": own}}
+        talks = {"dur": communicated * 1e6, "args": {"device": own}}
         events.append({"name": name, "ts": now, **computes, **place})
         begins = now + computed * 1e6
         events.append({"name": "communication", "ts": begins, **talks, **place})
@@ -267,5 +267,5 @@ def _bars(row: dict[str, Any], now: float) -> list[dict[str, Any]]:
 
 
 def _plain(value: Any) -> Any:
-    """A NumPy number as one that JSON knows."""
+    """A NumPy number as a Python number, for JSON."""
     return value.item()

@@ -23,8 +23,8 @@ from evener.engine.codegen.functors import (
     functors_of,
     kernel_key,
     name_totals,
+    raised_as_mistakes,
     state_of,
-    told_as_mistakes,
     weights_of,
 )
 from evener.engine.codegen.print_cpu_led import lower_cpu
@@ -44,7 +44,7 @@ REPEATS_START = False
 
 
 def run(job: Job, request: Request) -> list[str]:
-    """Run a job; returns what there is to say about it."""
+    """Run a job; returns the lines for `explain()`."""
     threads = request.devices[0].number or num_threads()
     execute(job, threads, request.direction)
     return [f"Threads: {threads}. Direction: {request.direction}."]
@@ -79,7 +79,7 @@ def execute(job: Job, threads: int, direction: str = "auto") -> None:
             compile_kernel(job.declaration, plan.worker, *examples)
     job.stats["compile_seconds"] = time.perf_counter() - began
     started = time.perf_counter()
-    # There may be no stage that is worth so many threads.
+    # Perhaps no stage is worth that many threads.
     hands = min(threads, 1 + (job.graph.num_vertices + job.graph.num_edges) // crew.WORTH)
     while _run(job, plan, hands, arguments):  # there was too little room
         growth = grown(job, n, left, growth)
@@ -94,8 +94,8 @@ def execute(job: Job, threads: int, direction: str = "auto") -> None:
 
 
 def _run(job: Job, plan: _Plan, hands: int, arguments: CpuArguments) -> bool:
-    """Run the kernel; returns whether it could not go on."""
-    with told_as_mistakes(job.declaration):
+    """Run the kernel; returns whether it ran out of room."""
+    with raised_as_mistakes(job.declaration):
         return run_led(plan.worker, hands, new_sync(), *arguments)
 
 
@@ -112,7 +112,7 @@ def _plan(job: Job, direction: str) -> _Plan:
         *(kind_of(value) for value in job.params.values()),
     )  # fmt: skip
     program, *rest = kernel_key(job)
-    # By all that decides the text of a kernel: to write that takes longer than a small run.
+    # By all that decides the text of a kernel: printing it takes longer than a small run.
     known = program_cache(program, "plans")
     key = (*rest, kinds, direction)
     if key not in known:
@@ -133,13 +133,13 @@ def _make_plan(job: Job, direction: str) -> _Plan:
 
 # ---- memory ------------------------------------------------------------------------------------
 
-# What the last run on a graph worked with, for the next run of the same program: memory that was
-# given back is dear to touch again (a tenth of a search on R-MAT scale 18, on a virtual machine).
+# Arrays of the last run on a graph, for the next run of the same program: touching memory again
+# after freeing it is expensive (a tenth of a search on R-MAT scale 18, on a virtual machine).
 _kept: weakref.WeakKeyDictionary[Graph, tuple[Any, CpuArguments]] = weakref.WeakKeyDictionary()
 
 
 def _arguments(job: Job, plan: _Plan, threads: int, rooms: Capacity) -> CpuArguments:
-    """What the kernel is given: new, or what the last run was given."""
+    """The arguments of the kernel: new, or those of the last run."""
     graph = job.graph
     region = memory.Region(graph.num_vertices, graph.num_edges, _lists(job, plan))
     key, arguments = _kept.pop(graph, (None, None))
@@ -156,7 +156,7 @@ def _arguments(job: Job, plan: _Plan, threads: int, rooms: Capacity) -> CpuArgum
 
 
 def _lists(job: Job, plan: _Plan) -> Any:
-    """The graph, as the kernel has it."""
+    """The graph arguments of the kernel."""
     graph = job.graph
     into = graph.transpose() if plan.pulls else graph
     out, into_lists = (
@@ -178,12 +178,12 @@ def _new_arguments(
 
 
 def _collect(job: Job, arguments: CpuArguments, seconds: float) -> None:
-    """Scalars, stats and the trace."""
+    """Collect scalars, stats and the trace."""
     trace = arguments.trace
     for name, partial in arguments.partials._asdict().items():
         job.scalars[name] = partial[0]
-    taken = int(trace[0, ROWS])
-    job.stats["supersteps"] = taken + int(trace[0, FUSED])
+    supersteps = int(trace[0, ROWS])
+    job.stats["supersteps"] = supersteps + int(trace[0, FUSED])
     job.stats["edges"] = int(trace[0, VISITED:].sum())
-    rows = trace[1 : min(taken + 1, len(trace))].copy()  # the table serves the next run
+    rows = trace[1 : min(supersteps + 1, len(trace))].copy()  # the table serves the next run
     job.make_trace = lambda: rows_of(rows, seconds)

@@ -1,8 +1,8 @@
 """The device ``cuda``: a program's whole loop as one kernel that stays on the GPU.
 
-The host uploads the graph once, the fields for each run, starts the kernel, and looks now and then
-whether it has ended or the user wants it to. A kernel whose recorded frontiers outgrow their room
-returns, and goes on from there with more.
+The host uploads the graph once and the fields for each run, starts the kernel, and polls whether it
+has ended or the user wants it to. A kernel whose recorded frontiers outgrow their room returns, and
+resumes with more.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ FEW_ROWS = 64  # of the trace, downloaded with the rest of what the host must kn
 
 
 class _Launch(NamedTuple):
-    """A kernel with all its arguments but for where the memory of a run is."""
+    """A kernel with all its arguments, except for the addresses of a run's memory."""
 
     kernel: device.GridKernel
     arguments: GpuArguments
@@ -62,13 +62,13 @@ class _Launch(NamedTuple):
     nbytes: int  # of all that the kernel works on
 
     @property
-    def told(self) -> int:
-        """Where what the kernel tells begins, in cleared memory: scalars, then the trace."""
+    def report(self) -> int:
+        """Where the report of the kernel begins in cleared memory: scalars, then the trace."""
         return (*self.arguments.partials, self.arguments.trace)[0].address
 
 
 def run(job: Job, request: Request) -> list[str]:
-    """Run a job; returns what there is to say about it."""
+    """Run a job; returns the lines for `explain()`."""
     return execute(
         job, request.devices[0].number or 0, request.direction, request.schedule,
         request.device_arrays, request.limits[0],
@@ -79,10 +79,9 @@ def execute(
     job: Job, ordinal: int, direction: str = "auto", schedule: str = "auto",
     device_arrays: bool = False, limit: int | None = None,
 ) -> list[str]:  # fmt: skip
-    """Run a job on a GPU; its fields become what the run left, on the host or on the device.
+    """Run a job on a GPU; its fields become the results, on the host or on the device.
 
-    ``limit`` is how many bytes it may take there. Edges for which there is no room stay in the
-    host's memory.
+    ``limit`` is how many bytes it may take there. Edges that do not fit stay in the host's memory.
     """
     job.begin()
     if job.graph.num_vertices == 0:
@@ -116,11 +115,11 @@ def execute(
     ]
     if lowered.relabels:
         reasons.append("On the GPU vertices are in the order of their degrees.")
-    return [*reasons, *placement.told(placed)]
+    return [*reasons, *placement.reasons_of(placed)]
 
 
 def _chosen(schedule: str) -> str:
-    """The name of the schedule that ``auto`` is, but for slices of lists."""
+    """The name of the schedule that ``auto`` selects, except for slices of lists."""
     return "dynamic" if schedule == "auto" else schedule
 
 
@@ -151,7 +150,7 @@ def ptx_of(job: Job, direction: str, schedule: str, capability: tuple[int, int])
 def _lowered(
     job: Job, direction: str, schedule: str, ordinal: int | None = None, limit: int | None = None
 ) -> Lowered:
-    """The kernel of a job; where there is room it works on vertices in the order of degrees."""
+    """The kernel of a job; if there is room, with vertices in degree order."""
     graph = job.graph
     relabels = _only_gathers(job) and memory.is_skewed(graph)
     if relabels and ordinal is not None:
@@ -166,7 +165,7 @@ def _lowered(
 
 
 def _only_gathers(job: Job) -> bool:
-    """Whether all that a program does with edges is to gather over all vertices, in a loop."""
+    """Whether the only stages on edges are gathers over all vertices, in a loop."""
     stages = list(walk(job.declaration.loop))
     gathers = [stage for stage in stages if isinstance(stage, Gather)]
     return (
@@ -184,7 +183,7 @@ def _only_gathers(job: Job) -> bool:
 def _place(
     job: Job, lowered: Lowered, room: int, ordinal: int, limit: int | None
 ) -> placement.Placed:  # fmt: skip
-    """Where the edges are to be; refuses a run that cannot fit, before anything is allocated."""
+    """Place the edges; refuses a run that cannot fit, before anything is allocated."""
     plan = lowered.plan
     graph = job.graph
     besides = _bytes_of_run(job, lowered, room)
@@ -194,7 +193,7 @@ def _place(
 
 
 def _has_room_to_relabel(graph: Graph, placed: placement.Placed, ordinal: int) -> bool:
-    """Whether vertices can be put in the order of degrees: of a graph that is on the card."""
+    """Whether vertices can be sorted by degree: only if the graph is on the card."""
     if placed.mapped or memory.is_kept(graph, memory.BY_DEGREE, ordinal):
         return not placed.mapped
     return memory.bytes_to_relabel(graph) <= placed.left
@@ -234,7 +233,7 @@ def _require_free(job: Job, needed: int) -> None:
 def _arguments(
     layout: Any, job: Job, lowered: Lowered, room: int
 ) -> tuple[GpuArguments, memory.OnDevice]:
-    """All that the kernel is given, and where the graph is."""
+    """The arguments of the kernel, and the graph on the device."""
     plan, graph, d = lowered.plan, job.graph, job.declaration
     if lowered.relabels:
         at = memory.place_by_degree(layout.library, graph)
@@ -255,7 +254,7 @@ def _arguments(
 
 
 def _first_room(job: Job, lowered: Lowered, limit: int | None = None) -> int:
-    """How many recorded vertices a run begins with room for; within a limit each vertex once."""
+    """The initial room for recorded vertices; within a limit, each vertex once."""
     n = job.graph.num_vertices
     most = None if limit is None or job.preallocation.fixed else n + 1
     return job.preallocation.first(job, n, most) if lowered.plan.replays else 1
@@ -265,8 +264,8 @@ def frontier_of(job: Job, at: memory.OnDevice) -> np.ndarray:
     """The bytes of the first frontier; see `evener.engine.memory.gpu.first_frontier`."""
     members = job.frontier
     if members is not None and at.place is not None:
-        found = at.place[members]
-        members = np.sort(found if isinstance(found, np.ndarray) else found.get())
+        places = at.place[members]
+        members = np.sort(places if isinstance(places, np.ndarray) else places.get())
     return first_frontier(job.graph.num_vertices, job.graph.num_edges, members, at.rows[1].dtype)
 
 
@@ -292,30 +291,30 @@ def _run(
     job: Job, lowered: Lowered, launch: _Launch, ordinal: int, device_arrays: bool, schedule: str,
     most: int | None,
 ) -> int:  # fmt: skip
-    """Run a kernel; the job then has all that it found. Returns the bytes that it worked on.
+    """Run a kernel and store its results in the job. Returns the bytes of the run.
 
-    So many vertices may be recorded at ``most``.
+    ``most`` is the largest number of recorded vertices.
     """
     fixed = {name for name, field in job.declaration.fields.items() if field.replicated}
     regions = {region: device.allocate(size) for region, size in launch.sizes.items()}
-    given = launch.arguments
+    arguments = launch.arguments
     clear(regions, launch.sizes)
     cleared = regions[CLEARED].ptr
-    device.upload(_address(given.infos.made, regions), frontier_of(job, launch.at))
+    device.upload(_address(arguments.infos.made, regions), frontier_of(job, launch.at))
     if lowered.plan.replays:
-        bounds = given.kept.bounds  # of which the first is 0
+        bounds = arguments.kept.bounds  # of which the first is 0
         device.clear(_address(bounds, regions), bounds.dtype.itemsize)
     fields = memory.fill_fields(device.library(), job.fields, launch.at, fixed)
-    trace, seconds = given.trace.address, 0.0
+    trace, seconds = arguments.trace.address, 0.0
     few = trace + FEW_ROWS * TRACE_WORDS * 8
     launched_at = [0]  # row of the trace
     while True:
         begins = {region: place.ptr for region, place in regions.items()}
         begins |= {f"field {name}": field.data.ptr for name, field in fields.items()}
         words = launch.packed.placed(begins, job.params.values())
-        seconds += launch.kernel.run(words, _address(given.sync, regions))
-        told = device.download(cleared + launch.told, few - launch.told)
-        head = told[trace - launch.told :].view(np.int64)
+        seconds += launch.kernel.run(words, _address(arguments.sync, regions))
+        report = device.download(cleared + launch.report, few - launch.report)
+        head = report[trace - launch.report :].view(np.int64)
         if head[STATUS] != MORE_ROOM:
             break
         launch = _grow(job, lowered, launch, regions, head, ordinal, most)
@@ -324,17 +323,17 @@ def _run(
     table = head
     if kept >= FEW_ROWS:
         table = device.download(cleared + trace, (kept + 1) * TRACE_WORDS * 8).view(np.int64)
-    for name, part in given.partials._asdict().items():
-        first = part.address - launch.told
-        job.scalars[name] = told[first : first + part.dtype.itemsize].view(part.dtype)[0]
-    found = memory.in_users_order(fields, launch.at, fixed)
-    job.fields = found if device_arrays else {name: downloaded(f) for name, f in found.items()}
-    _tell(job, head, table[: (kept + 1) * TRACE_WORDS], seconds, schedule, launched_at)
+    for name, part in arguments.partials._asdict().items():
+        first = part.address - launch.report
+        job.scalars[name] = report[first : first + part.dtype.itemsize].view(part.dtype)[0]
+    results = memory.in_users_order(fields, launch.at, fixed)
+    job.fields = results if device_arrays else {name: downloaded(f) for name, f in results.items()}
+    _write_stats(job, head, table[: (kept + 1) * TRACE_WORDS], seconds, schedule, launched_at)
     return launch.nbytes
 
 
 def clear(regions: dict[str, Any], sizes: dict[str, int]) -> None:
-    """Fill the pieces of memory with zeros that kernels expect to be empty."""
+    """Clear the memory that kernels expect to be zero."""
     for region, size in sizes.items():
         if region.startswith(CLEARED):
             device.clear(regions[region].ptr, size)
@@ -348,7 +347,7 @@ def _grow(
     job: Job, lowered: Lowered, launch: _Launch, regions: dict[str, Any], head: np.ndarray,
     ordinal: int, most: int | None,
 ) -> _Launch:  # fmt: skip
-    """A launch with more room for what is recorded, which moves there; all else stays in place."""
+    """A launch with more room for the record, which is copied; all else stays in place."""
     n, needed = job.graph.num_vertices, int(head[NEEDED])
     room = job.preallocation.more(job, n, launch.room, needed, most)
     larger = _launch(job, lowered, room, ordinal)
@@ -365,18 +364,18 @@ def _grow(
     return larger
 
 
-def _tell(
+def _write_stats(
     job: Job, head: np.ndarray, table: np.ndarray, seconds: float, schedule: str,
     launched_at: Sequence[int] = (0,),
 ) -> None:  # fmt: skip
-    """Stats and the trace."""
+    """Write stats and the trace."""
     rows = table.reshape(-1, TRACE_WORDS)[1:]
     job.stats["device_seconds"] = seconds
     job.stats["supersteps"] = int(head[ROWS]) + int(head[FUSED])
     job.stats["edges"] = int(head[VISITED])
     job.stats["kernels"] = len(launched_at)
 
-    def make() -> list[dict[str, Any]]:
+    def make_rows() -> list[dict[str, Any]]:
         barriers = np.diff(rows[:, PASSED], prepend=0).tolist()
         return [
             {
@@ -386,4 +385,4 @@ def _tell(
             for i, row in enumerate(rows_of(rows[:, :PASSED], seconds))
         ]  # fmt: skip
 
-    job.make_trace = make
+    job.make_trace = make_rows

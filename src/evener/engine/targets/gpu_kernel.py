@@ -1,4 +1,4 @@
-"""Kernels for grids of a GPU, lowered once and compiled once for each card."""
+"""Kernels for grids of a GPU, lowered once and compiled once per card."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from evener.programs.kinds import Advance, Gather
 from evener.programs.program import program_cache
 from evener.programs.stages import walk
 
-# Blocks on a multiprocessor. What goes over all vertices is bound by memory: more threads hide
-# more of its latency. Frontiers may be small and many: one block means fewer to meet at a barrier,
-# and registers for all that a thread has to keep.
+# Blocks on a multiprocessor. Stages over all vertices are bound by memory: more threads hide more
+# latency. Frontiers may be small and many: one block means fewer blocks at a barrier, and registers
+# for all variables of a thread.
 BLOCKS_FOR_ALL, BLOCKS_FOR_FRONTIERS = 2, 1
 
 
 def require_schedule(schedule: str) -> None:
-    """Refuse the name of a schedule that is none."""
+    """Refuse an unknown schedule."""
     if schedule != "auto" and schedule not in SCHEDULES:
         known = ", ".join(map(repr, SCHEDULES))
         raise DeviceError(f"there is no schedule {schedule!r}; there are 'auto', {known}.")
@@ -44,7 +44,7 @@ def lowered_once(
     job: Job, direction: str, schedule: str, more: tuple[Any, ...], lower: Callable[[], Kernel],
     relabels: bool = False,
 ) -> Lowered:  # fmt: skip
-    """The kernel of a program, made once for all that decides its text: ``more`` besides."""
+    """The kernel of a program, made once per key; ``more`` adds to the key."""
     require_schedule(schedule)
     graph = job.graph
     arrays: list[Any] = [graph._indptr, graph._indices]
@@ -89,7 +89,7 @@ def _defined(kernel: Kernel) -> Any:
 
 
 def ready(job: Job, lowered: Lowered, arguments: Any, ordinal: int) -> device.GridKernel:
-    """The kernel on this GPU; where it does not compile, the functor that is to blame."""
+    """The kernel compiled for this GPU; if it does not compile, the error of its functor."""
     try:
         described = device.describe(arguments)
         known = program_cache(job.program, "grid kernels")

@@ -1,9 +1,9 @@
-"""Sets of CPUs and GPUs: compiled kernels on all at once, joined by a hub in the host's memory.
+"""Sets of CPUs and GPUs: compiled kernels on all at once, joined by a hub in host memory.
 
-All CPU parts are one machine, each GPU with its parts another (`operators.shared.hub`). All run the
-whole loop; they shake hands where a kernel over parts exchanges or agrees on something, and the
-host does nothing in between but look whether one has failed. Where there are GPUs alone, and all
-can reach the memory of the first, what they tell each other goes there.
+All CPU parts are one machine, each GPU with its parts another (`operators.shared.hub`). Every
+machine runs the whole loop; machines shake hands where a kernel over parts exchanges or agrees on
+something, and the host only watches for failures. If there are only GPUs, and all can reach the
+memory of the first, they exchange there.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ REPEATS_START = True
 
 
 # Shares of the edges that the first CPU may get. A GPU does 20 to 40 times the work of 16 cores
-# (benchmarks/results/parts_cuda.json): more than the first only where its memory asks for it.
+# (benchmarks/results/parts_cuda.json): more than the first share only if its memory requires it.
 CPU_SHARES = (1 / 16, 1 / 4, 3 / 8, 1 / 2, 5 / 8, 3 / 4, 7 / 8)
-ROOM = 64  # times the vertices: more than this a record is not given
+ROOM = 64  # largest room of a record, as a multiple of the vertices
 
 
 def machines_of(ordinals: Sequence[int | None]) -> list[int]:
@@ -75,7 +75,7 @@ def machines_of(ordinals: Sequence[int | None]) -> list[int]:
 
 @one_at_a_time
 def run(job: Job, request: Request) -> list[str]:
-    """Run a job; returns what there is to say about it."""
+    """Run a job; returns the lines for `explain()`."""
     cards = [None if one.kind == "cpu" else one.number or 0 for one in request.devices]
     return run_hybrid(
         job, threads_of(request.devices), cards, request.partition, request.direction,
@@ -84,7 +84,7 @@ def run(job: Job, request: Request) -> list[str]:
 
 
 def lower(job: Job, request: Request) -> list[Kernel]:
-    """The kernels of a job, the GPU's and the CPU's: texts of one plan, not compiled."""
+    """The kernels of a job, not compiled: the GPU's and the CPU's, printed from one plan."""
     gpu = lower_beside_others(job, request)
     threads = [count for count in threads_of(request.devices) if count]
     if not threads:
@@ -104,7 +104,7 @@ def run_hybrid(
     policy: Policy,
     limits: Sequence[int | None] = (),
 ) -> list[str]:
-    """Divide the graph among CPUs and GPUs and run a job; returns what there is to say about it.
+    """Divide the graph among CPUs and GPUs and run a job; returns the lines for `explain()`.
 
     Each part has threads, or else the number of a GPU.
     """
@@ -122,49 +122,49 @@ def run_hybrid(
         try:
             return parts, _run(job, parts, threads, ordinals, direction, schedule, policy)
         except NoRoom:
-            parts.on_gpus.clear()  # or they would take the room of the next
+            parts.on_gpus.clear()  # to make room for the next attempt
             raise
 
     if partition == "auto" and any(threads):
-        # Kept with the graph: parts of it on a GPU leave less memory to the next choice.
+        # Kept with the graph, because its parts on a GPU leave less memory for the next choice.
         key = ("auto", job.program, tuple(ordinals), tuple(limits), direction)
         before = graph_cache(job.graph).pop(key, None)
         for partition in _choices(before, job, ordinals, shares, first, limits, direction):
             try:
                 parts, cards = run(partition)
                 break
-            except NoRoom as error:  # it takes more than was estimated, or there is less now
+            except NoRoom as error:  # the estimate was too low, or memory is taken
                 no_room = error
         else:
             raise no_room
         graph_cache(job.graph)[key] = partition
     else:
         parts, cards = run(partition)
-    where = "memory of the first GPU" if _is_apart(cards[0].hub) else "memory that all reach"
+    where = "memory of the first GPU" if _is_on_card(cards[0].hub) else "memory that all reach"
     blocks = " + ".join(str(sum(card.blocks)) for card in cards)
     return [
-        sets.told_of(partition, parts),
+        sets.partition_reason(partition, parts),
         f"Threads: {' + '.join(map(str, threads))}, 0 for parts on a GPU. Blocks of the GPUs: "
         f"{blocks}. Direction: {direction}.",
         f"All devices ran the loop at the same time and met in {where}.",
     ]
 
 
-def _choices(before: str | None, *given: Any) -> Iterator[str]:
-    """Partitions to try: what fitted before, then those that should."""
+def _choices(before: str | None, *options: Any) -> Iterator[str]:
+    """Partitions to try: the one that fitted before, then those that should fit."""
     if before is not None:
         yield before
-    yield from _by_degree(*given)
+    yield from _by_degree(*options)
 
 
 def _by_degree(
     job: Job, ordinals: Sequence[int | None], shares: list[float], first: int,
     limits: Sequence[int | None], direction: str,
 ) -> list[str]:  # fmt: skip
-    """The partition of CPUs and GPUs if nobody names one: few vertices of high degree on the CPU.
+    """The default partitions of CPUs and GPUs: few vertices of high degree on the CPU.
 
-    Of the shares it is the least with which the GPUs have the memory for the rest, and then those
-    with more on the CPU. Several CPUs divide their share.
+    They begin with the least share at which the rest fits the GPUs, and go on with larger ones.
+    Several CPUs divide their share.
     """
     d, k = job.declaration, len(shares)
     free = {o: _memory_of(o) // ordinals.count(o) for o in set(ordinals) if o is not None}
@@ -173,23 +173,23 @@ def _by_degree(
         for o, limit in zip(ordinals, limits or [None] * k, strict=True)
         if o is not None
     ]
-    names = [_with_so_much_on_cpus(share, ordinals, shares) for share in CPU_SHARES]
-    if min(allowed) > 8 * k * estimate_memory(d, job.graph, direction)[0]:  # boxes and all
+    names = [_with_share_on_cpus(share, ordinals, shares) for share in CPU_SHARES]
+    if min(allowed) > 8 * k * estimate_memory(d, job.graph, direction)[0]:  # with boxes
         return names
     on_gpus = [p for p, ordinal in enumerate(ordinals) if ordinal is not None]
     for i, name in enumerate(names):
         part_of = assign(job.graph, name, shares, cpu=first)
-        found = measure_partition(job.graph, part_of, k, pulls=pulls(d, direction))
-        needed = estimate_memory(d, job.graph, direction, found)
+        stats = measure_partition(job.graph, part_of, k, pulls=pulls(d, direction))
+        needed = estimate_memory(d, job.graph, direction, stats)
         if all(needed[p] <= has for p, has in zip(on_gpus, allowed, strict=True)):
             return names[i:]
     return names[-1:]
 
 
-def _with_so_much_on_cpus(
+def _with_share_on_cpus(
     share: float, ordinals: Sequence[int | None], shares: list[float]
 ) -> str:  # fmt: skip
-    """The partition by degree with so much of the edges on all CPUs together."""
+    """The partition by degree with this share of the edges on all CPUs together."""
     cpus = sum(ordinal is None for ordinal in ordinals)
     if cpus == 1:
         return f"high:alpha={share!r}"
@@ -243,7 +243,7 @@ def _run(
         cards = []
         for mine, ordinal in zip(local.values(), places, strict=True):
             with device.on(ordinal):
-                shared = places.count(ordinal)  # by how many machines
+                shared = places.count(ordinal)  # number of machines on it
                 cards.append(Card(job, lowered, parts, mine, policy, room, hub, shared))
         on_gpus_spent = time.perf_counter() - began
         compiled = on_cpu.compile_seconds if on_cpu is not None else 0.0
@@ -271,9 +271,9 @@ def _run(
 
 
 def _go(on_cpu: Teams | None, cards: list[Card], hub: HubMemory) -> float:
-    """Run all; whichever fails, nobody waits for it. Returns the seconds of the loop."""
+    """Run all machines; no machine waits for one that failed. Returns the seconds of the loop."""
     hub.reset()
-    for card in cards:  # all of them before one runs: memory may have to wait for a card to be idle
+    for card in cards:  # before any runs: allocating may wait until a card is idle
         with card.here():
             card.prepare()
             device.synchronize()
@@ -285,35 +285,35 @@ def _go(on_cpu: Teams | None, cards: list[Card], hub: HubMemory) -> float:
         _are_done(cards)
 
     try:
-        with interrupts.held_back():  # between two of them it would leave the first waiting
+        with interrupts.held_back():  # else Ctrl-C could leave the first waiting
             for card in cards:
                 with card.here():
                     card.start()
         if on_cpu is not None:
             on_cpu.go(watch, hub.give_up)
         else:
-            told = started
+            reported = started
             while not _are_done(cards):
                 now = time.perf_counter()
                 if now - started > SPIN_SECONDS:
                     time.sleep(POLL_SECONDS)
-                if now - told > TELL_SECONDS:
-                    told = now
+                if now - reported > TELL_SECONDS:
+                    reported = now
                     with cards[0].here():
                         device.tell_progress(cards[0].syncs)
     except KeyboardInterrupt:
         if on_cpu is None:
             _stop(cards[:1])
-        elif not begun:  # else it has passed the wish on
+        elif not begun:  # else the team has passed the request on
             hub.give_up()
         _wait_for_stops(cards)
         raise
-    except RecordIsFull:  # whichever is full tells all others, which end by themselves
+    except RecordIsFull:  # the full part tells all others, which then end
         hub.give_up()
         _end(cards)
         raise
     except BaseException:
-        hub.give_up()  # for those that wait for the one that failed
+        hub.give_up()  # for machines that wait for the failed one
         if on_cpu is None:
             _stop(cards)
         _wait_for_stops(cards)
@@ -326,27 +326,27 @@ def _go(on_cpu: Teams | None, cards: list[Card], hub: HubMemory) -> float:
 
 
 def _stop(cards: list[Card]) -> None:
-    """Have kernels stop at the next superstep; the one that failed may not hear it."""
+    """Have kernels stop at the next superstep; the one that failed may not react."""
     for card in cards:
         with contextlib.suppress(Exception), card.here():
             card.ask_to_stop()
 
 
 def _are_done(cards: list[Card]) -> bool:
-    """Whether all have ended; the error of any is raised."""
+    """Whether all cards have ended; the error of any is raised."""
     done = [card.is_done() for card in cards]
     return all(done)
 
 
 def _wait_for_stops(cards: list[Card]) -> None:
-    """Wait for kernels that were asked to stop, if they do."""
+    """Wait for kernels that were asked to stop, within a time limit."""
     for card in cards:
         with contextlib.suppress(Exception), card.here():
             card.wait_for_stop()
 
 
 def _end(cards: list[Card]) -> None:
-    """Wait for all of them, whichever fails: what they use is about to be freed."""
+    """Wait for all cards, even if one fails: their memory is about to be freed."""
     errors = []
     for card in cards:
         try:
@@ -370,19 +370,19 @@ def _hub(
             boxes = device.on_card
         with device.on(cards[0]):
             hub = new_hub(device.pinned, job, parts, machine_of, lowered.kernel, boxes)
-            # Who gives up reads words that nobody has written: bits there would be ghosts.
+            # A machine that gives up reads unwritten words: bits there would be ghosts.
             hub.bits[:] = 0
         parts.on_gpus[key] = hub
     return parts.on_gpus[key]
 
 
-def _is_apart(hub: HubMemory) -> bool:
-    """Whether the host does not reach the boxes."""
+def _is_on_card(hub: HubMemory) -> bool:
+    """Whether the boxes are in a GPU's memory."""
     return not isinstance(hub.box, np.ndarray)
 
 
 def _join(job: Job, parts: Parts, cards: list[Card], rows: dict[int, PartRows]) -> None:
-    """Add what the GPUs found to what the CPU did, of whose parts there are rows."""
+    """Add the results of GPUs to those of the CPU, for whose parts there are rows."""
     alone = not rows
     if alone:
         nothing = dict.fromkeys(("bytes_sent", "bytes_useful", "bytes_of_all"), 0)
@@ -391,16 +391,16 @@ def _join(job: Job, parts: Parts, cards: list[Card], rows: dict[int, PartRows]) 
     for card in cards:
         with card.here():
             _take_fields(job, parts, card, landing, alone)
-            found = card.stats()
+            stats = card.stats()
             if alone:
-                job.stats["supersteps"] = found["supersteps"]
+                job.stats["supersteps"] = stats["supersteps"]
                 job.scalars.update(card.scalars())
             rows |= card.rows()
-        seconds.append(found["device_seconds"])
-        for p, nbytes in zip(card.local, found["memory"], strict=True):
+        seconds.append(stats["device_seconds"])
+        for p, nbytes in zip(card.local, stats["memory"], strict=True):
             job.stats["memory"][p] = nbytes
         for name in ("edges", "bytes_sent", "bytes_useful", "bytes_of_all"):
-            job.stats[name] += found[name]
+            job.stats[name] += stats[name]
     job.stats["device_seconds"] = max(seconds)
     in_order = [rows[p] for p in sorted(rows)]
     job.make_trace = lambda: rows_of_parts(in_order)
@@ -409,11 +409,11 @@ def _join(job: Job, parts: Parts, cards: list[Card], rows: dict[int, PartRows]) 
 def _take_fields(
     job: Job, parts: Parts, card: Card, landing: np.ndarray, alone: bool
 ) -> None:  # fmt: skip
-    """Bring home what a card's parts own; replicated fields too where GPUs are ``alone``."""
+    """Copy what a card's parts own; replicated fields too if GPUs are ``alone``."""
     n = job.graph.num_vertices
     for name, field in card.fields.items():
         if job.declaration.fields[name].replicated:
-            if alone:  # all copies are the same
+            if alone:  # all copies are equal
                 first = card.local[0] * n
                 job.fields[name][:] = downloaded(field[first : first + n])
             continue
@@ -425,7 +425,7 @@ def _take_fields(
 
 
 def _landing(parts: Parts, cards: list[Card]) -> np.ndarray:
-    """Locked memory for what a part on a GPU has of a field, kept with the parts.
+    """Locked memory for the values of a part on a GPU, kept with the parts.
 
     A copy to new memory of the host takes ten times as long.
     """

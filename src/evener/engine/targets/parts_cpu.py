@@ -23,8 +23,8 @@ from evener.engine.codegen.functors import (
     functors_of,
     kernel_key,
     name_totals,
+    raised_as_mistakes,
     state_of,
-    told_as_mistakes,
     unsigned,
 )
 from evener.engine.codegen.plan import KernelPlan
@@ -57,7 +57,7 @@ _KEPT = 4  # kernels whose arrays are kept with the parts
 
 
 def run(job: Job, request: Request) -> list[str]:
-    """Run a job; returns what there is to say about it."""
+    """Run a job; returns the lines for `explain()`."""
     before = seconds_compiling()
     reasons = run_parts(
         job, cores_of(request.devices), request.partition, request.direction, request.policy,
@@ -82,7 +82,7 @@ def run_parts(
     policy: Policy,
     limits: Sequence[int | None] = (),
 ) -> list[str]:
-    """Divide the graph and run a job over its parts; returns what there is to say about it."""
+    """Divide the graph and run a job over its parts; returns the lines for `explain()`."""
     require_together(threads)
     job.begin(threads=threads)
     if not job.graph.num_vertices:
@@ -94,7 +94,7 @@ def run_parts(
     )  # fmt: skip
     _execute(job, threads, parts, policy, direction)
     return [
-        sets.told_of(partition, parts),
+        sets.partition_reason(partition, parts),
         f"Threads: {' + '.join(map(str, threads))}. Direction: {direction}.",
     ]
 
@@ -102,7 +102,7 @@ def run_parts(
 def execute_parts(
     job: Job, threads: list[int], part_of: np.ndarray, policy: Policy, direction: str = "auto"
 ) -> None:
-    """Run a job over parts with so many threads each, changing its fields in place."""
+    """Run a job over parts with ``threads`` each, changing its fields in place."""
     require_together(threads)
     job.begin(threads=threads)
     if not job.graph.num_vertices:
@@ -116,25 +116,25 @@ def execute_parts(
 def _execute(job: Job, threads: list[int], parts: Parts, policy: Policy, direction: str) -> None:
     growth = 1
     while True:
-        run = Teams(job, parts, threads, policy, direction, growth=growth)
-        job.stats["compile_seconds"] = run.compile_seconds
+        teams = Teams(job, parts, threads, policy, direction, growth=growth)
+        job.stats["compile_seconds"] = teams.compile_seconds
         started = time.perf_counter()
         try:
-            run.go()
+            teams.go()
             break
         except RecordIsFull:
             growth = sets.grown_parts(job, parts, growth)
             job.begin_again()
     job.stats["loop_seconds"] = time.perf_counter() - started
-    rows = list(run.rows(job.stats["loop_seconds"]).values())
+    rows = list(teams.rows(job.stats["loop_seconds"]).values())
     job.make_trace = lambda: rows_of_parts(rows)
-    run.collect()
+    teams.collect()
 
 
 class Teams:
-    """The parts that CPUs have: their arrays, and the kernel over them.
+    """The parts on CPUs: their arrays, and the kernel over them.
 
-    Parts without threads are on other machines, which a hub leads to: here they have shadows.
+    Parts without threads are on other machines, which a hub connects: here they have shadows.
     """
 
     def __init__(
@@ -155,8 +155,8 @@ class Teams:
             *kernel_key(job), policy.measure, hub is not None, self.kernel.totals, self._is_single
         )  # fmt: skip
         self.worker = worker_of(self.kernel.text, key, self.kernel.names)
-        # New memory costs more than many runs: what the last one worked in serves again, unless
-        # it failed or another run has it now.
+        # New memory costs more than many runs: a run reuses the arrays of the last one, unless
+        # that failed or another run has them now.
         dtypes = tuple(str(array.dtype) for array in job.fields.values())
         lefts = job.left or [None] * len(threads)
         self.rooms = [
@@ -169,8 +169,8 @@ class Teams:
         owned = sum(parts.parts[p].owned for p in self.local)
         require_memory(owned * (2 * parts.parts[0].out[1].itemsize + 1), f"Running {self.d.name}")
         self.common = self._common(direction)
-        self.given = {p: self._arguments(p) for p in self.local}
-        self.teams = [(threads[p], new_sync(), given) for p, given in self.given.items()]
+        self.arguments = {p: self._arguments(p) for p in self.local}
+        self.teams = [(threads[p], new_sync(), one) for p, one in self.arguments.items()]
         self.compile_seconds = self._compile()
 
     def _lower(self, direction: str, known: KernelPlan | None, has_hub: bool) -> Kernel:
@@ -183,7 +183,7 @@ class Teams:
         return kernel
 
     def _compile(self) -> float:
-        """Compile the kernel, or find it; returns the seconds that this took."""
+        """Find or compile the kernel; returns the seconds that this took."""
         count, sync, arguments = self.teams[0]
         examples = (0, count, sync, *arguments)
         began = time.perf_counter()
@@ -216,13 +216,13 @@ class Teams:
     # ---- fields ---------------------------------------------------------------------------
 
     def _again(self, name: str, p: int, make: Callable[[], Any]) -> Any:
-        """Arrays of an earlier run, or new ones."""
+        """The arrays of an earlier run, or new ones."""
         if (name, p) not in self.kept:
             self.kept[name, p] = make()
         return self.kept[name, p]
 
     def _spread(self, name: str) -> np.ndarray:
-        """A field in the slots of all parts, or as often as there are parts."""
+        """A field in the slots of all parts, or a copy for each part."""
         field = self.job.fields[name]
         if self.d.fields[name].replicated:
             return field if self._is_shared(name) else np.tile(field, len(self.threads))
@@ -241,16 +241,16 @@ class Teams:
         return self.shares and self.d.fields[name].replicated
 
     def _of(self, array: np.ndarray, p: int, name: str) -> np.ndarray:
-        """What one part has of a field."""
+        """The section of a field that belongs to one part."""
         n = self.job.graph.num_vertices
         if self.d.fields[name].replicated:
             return array if self._is_shared(name) else array[p * n : (p + 1) * n]
         return array[self.parts.bases[p] : self.parts.bases[p + 1]]
 
-    # ---- what kernels are given -----------------------------------------------------------
+    # ---- arguments of kernels -------------------------------------------------------------
 
     def _common(self, direction: str) -> Common:
-        """Arrays that all parts see."""
+        """The arrays that all parts share."""
         k, slots, hub = len(self.threads), int(self.parts.bases[-1]), self.hub
         graph, ghosts, plan = self.job.graph, len(self.parts.home), self.kernel.plan
         ids = unsigned(graph._indices).dtype
@@ -273,7 +273,7 @@ class Teams:
             hub.marks, hub.bits,
         )  # fmt: skip
 
-        if len(self.local) < k:  # nobody empties those of shadows
+        if len(self.local) < k:  # no team clears those of shadows
             links.marks[:] = 0
 
         def copied(name: str) -> np.ndarray:
@@ -297,7 +297,7 @@ class Teams:
         )
 
     def _arguments(self, p: int) -> Any:
-        """All that the kernel of one part is given."""
+        """The arguments of the kernel of one part."""
         job, part, threads = self.job, self.parts.parts[p], self.threads[p]
 
         def again(name: str, make: Callable[[], Any]) -> Any:
@@ -325,7 +325,7 @@ class Teams:
         return arguments._replace(between=self._between(p, rows))
 
     def _between(self, p: int, rows: np.ndarray) -> Between:
-        """What one part needs to meet the others."""
+        """The arguments for exchanges of one part."""
         graph, links, ghosts = self.job.graph, self.common.links, self.parts.ghosts[p]
         place = Place(
             p, len(self.threads), sum(self.threads), sum(self.threads[:p]), graph.num_vertices,
@@ -344,18 +344,20 @@ class Teams:
     def go(
         self, watch: Callable[[], None] | None = None, let_go: Callable[[], None] | None = None
     ) -> None:
-        """Run all parts; the first that fails fails the run."""
-        with told_as_mistakes(self.d):
+        """Run all parts; the first failure fails the run."""
+        with raised_as_mistakes(self.d):
             returned = run_teams(self.worker, self.teams, self.sync, watch, let_go)
         for p, codes in zip(self.local, returned, strict=True):
             if min(codes) < 0:
-                raise DeviceError(f"partition {p} on cpu:{self.threads[p]} failed, so the run did.")
+                raise DeviceError(
+                    f"partition {p} on cpu:{self.threads[p]} failed, so the run failed."
+                )
         if any(code == FULL for codes in returned for code in codes):
             raise RecordIsFull
 
     def collect(self) -> None:
-        """Bring fields, scalars and stats home."""
-        job, given = self.job, list(self.given.values())
+        """Collect fields, scalars and stats."""
+        job, arguments = self.job, list(self.arguments.values())
         for name, field in job.fields.items():
             whole = job.fields[name] = new_array(field)
             for p in self.local:
@@ -365,12 +367,12 @@ class Teams:
                         whole[:] = mine
                     break
                 put_back(whole, self.parts.parts[p], mine)
-        for name, found in given[0].partials._asdict().items():
-            job.scalars[name] = found[0]
-        recorded = {p: most_recorded(one.kept) for p, one in self.given.items()}
+        for name, words in arguments[0].partials._asdict().items():
+            job.scalars[name] = words[0]
+        recorded = {p: most_recorded(one.kept) for p, one in self.arguments.items()}
         for p, most in recorded.items():
             job.preallocation.remember(job, self.parts.parts[p].owned, most)
-        heads = [one.trace[0] for one in given]
+        heads = [one.trace[0] for one in arguments]
         sent, useful, whole_bytes = self.common.links.traffic.reshape(3, -1).sum(axis=1).tolist()
         job.stats.update(
             supersteps=int(heads[0][ROWS] + heads[0][FUSED]),
@@ -381,19 +383,19 @@ class Teams:
         self._keep()
 
     def rows(self, seconds: float) -> dict[int, PartRows]:
-        """What the trace is made of, by part; the tables serve the next run."""
-        kept = min(int(self.given[self.local[0]].trace[0, ROWS]), MOST_ROWS)
-        told = {p: given.between.rows for p, given in self.given.items()}
-        unit = seconds / max(1, int(max(rows[0, 0] for rows in told.values())))
-        found = {}
-        for p, given in self.given.items():
-            of_run = np.concatenate([np.zeros((1, 4), np.int64), told[p][1 : kept + 1]])
-            table = given.trace[1 : kept + 1].copy()
-            found[p] = PartRows(table, np.diff(of_run, axis=0), unit)
-        return found
+        """The rows of the trace by part, copied: the next run reuses the tables."""
+        kept = min(int(self.arguments[self.local[0]].trace[0, ROWS]), MOST_ROWS)
+        cumulative = {p: one.between.rows for p, one in self.arguments.items()}
+        unit = seconds / max(1, int(max(rows[0, 0] for rows in cumulative.values())))
+        rows_of_part = {}
+        for p, arguments in self.arguments.items():
+            of_run = np.concatenate([np.zeros((1, 4), np.int64), cumulative[p][1 : kept + 1]])
+            table = arguments.trace[1 : kept + 1].copy()
+            rows_of_part[p] = PartRows(table, np.diff(of_run, axis=0), unit)
+        return rows_of_part
 
     def _keep(self) -> None:
-        """Leave what this run worked in to the next one: only the last kernel keeps its fields."""
+        """Leave the arrays to the next run; only the last kernel keeps its fields."""
         for other in list(self.parts.kept.values()):
             for place in [place for place in list(other) if place[0].startswith("field ")]:
                 other.pop(place, None)
@@ -402,9 +404,9 @@ class Teams:
             self.parts.kept.pop(key, None)
 
     def _memory(self, recorded: dict[int, int]) -> list[int]:
-        """Bytes that each part took: lists and tables, fields, what was written of the rooms."""
+        """Bytes of each part: lists and tables, fields, the written part of growable arrays."""
         k, common = len(self.threads), self.common
-        found = []
+        sizes = []
         for p, part in enumerate(self.parts.parts):
             fields = sum(
                 self._of(array, p, name).nbytes // (k if self._is_shared(name) else 1)
@@ -417,9 +419,9 @@ class Teams:
             ids = part.out[1].itemsize
             fronts = part.owned * (2 * ids + 1) + ghosts * ids
             if p in self.local:
-                given, fixed = self.given[p], self.job.preallocation.fixed
-                entries = given.kept.queue.size if fixed else recorded[p]
+                arguments, fixed = self.arguments[p], self.job.preallocation.fixed
+                entries = arguments.kept.queue.size if fixed else recorded[p]
                 fronts += entries * (ids + (8 if self.kernel.plan.has_edges else 0))
-                fronts += bucket_bytes(given.ordered, part.owned)
-            found.append(self.parts.nbytes[p] + fields + tables + united + fronts)
-        return found
+                fronts += bucket_bytes(arguments.ordered, part.owned)
+            sizes.append(self.parts.nbytes[p] + fields + tables + united + fronts)
+        return sizes

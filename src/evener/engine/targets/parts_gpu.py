@@ -1,5 +1,7 @@
-"""Several parts of a graph on one GPU: a kernel for each part, all at once, each with a share of
-the card's blocks. They meet in the card's memory; the host only starts them and waits.
+"""Several parts of a graph on one GPU: a kernel for each part, all at once.
+
+Each has a share of the card's blocks. They meet in the card's memory; the host only starts them
+and waits.
 """
 
 from __future__ import annotations
@@ -53,23 +55,23 @@ from evener.operators.shared.policies import Policy
 from evener.operators.shared.trace import FUSED, ROWS, VISITED
 
 REPEATS_START = True
-_Run = TypeVar("_Run", bound=Callable[..., Any])
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 _one_run = threading.RLock()
 
 
-def one_at_a_time(run: _Run) -> _Run:
-    """Let threads of Python take turns: launches that wait for each other need all of a card."""
+def one_at_a_time(run: _Function) -> _Function:
+    """Let Python threads take turns: launches that wait for each other need a whole card."""
 
     @functools.wraps(run)
     def alone(*args: Any, **options: Any) -> Any:
         with _one_run:
             return run(*args, **options)
 
-    return cast(_Run, alone)
+    return cast(_Function, alone)
 
 
 def require_few_parts(ordinals: Sequence[int | None]) -> None:
-    """Refuse more parts on one GPU than lanes of a warp can speak for."""
+    """Refuse more parts on one GPU than a warp has lanes for."""
     most = max(ordinals.count(one) for one in ordinals if one is not None)
     if most > MOST_PARTS:
         raise DeviceError(f"one GPU can have at most {MOST_PARTS} parts, not {most}.")
@@ -77,14 +79,16 @@ def require_few_parts(ordinals: Sequence[int | None]) -> None:
 
 @one_at_a_time
 def run(job: Job, request: Request) -> list[str]:
-    """Run a job; returns what there is to say about it."""
-    from evener.engine.targets import hybrid  # which needs what is here
+    """Run a job; returns the lines for `explain()`."""
+    from evener.engine.targets import hybrid  # circular imports
 
     ordinals = [one.number or 0 for one in request.devices]
-    given = (request.partition, request.direction, request.schedule, request.policy, request.limits)
+    options = (
+        request.partition, request.direction, request.schedule, request.policy, request.limits,
+    )  # fmt: skip
     if max(hybrid.machines_of(ordinals)) > 0:
-        return hybrid.run_hybrid(job, [0] * len(ordinals), ordinals, *given)
-    return run_gpu_parts(job, ordinals, *given, request.device_arrays)
+        return hybrid.run_hybrid(job, [0] * len(ordinals), ordinals, *options)
+    return run_gpu_parts(job, ordinals, *options, request.device_arrays)
 
 
 def run_gpu_parts(
@@ -97,7 +101,7 @@ def run_gpu_parts(
     limits: Sequence[int | None] = (),
     device_arrays: bool = False,
 ) -> list[str]:
-    """Divide the graph and run a job over its parts on one GPU; returns what there is to say."""
+    """Divide the graph and run a job over its parts on one GPU; returns as `run` does."""
     k = len(ordinals)
     require_few_parts(ordinals)
     job.begin()
@@ -121,15 +125,17 @@ def run_gpu_parts(
                 break
             needed = max(card.needed, room + 1)
             room = job.preallocation.more(job, largest, room, needed, most, times=4)
-        found = gather_fields(device.library(), job, card.at, card.fields)
-        job.fields = found if device_arrays else {name: downloaded(f) for name, f in found.items()}
+        results = gather_fields(device.library(), job, card.at, card.fields)
+        job.fields = (
+            results if device_arrays else {name: downloaded(f) for name, f in results.items()}
+        )
         for name, value in card.scalars().items():
             job.scalars[name] = value
         job.stats.update(card.stats(), blocks=card.blocks, **sets.sizes_of(parts))
         rows = list(card.rows().values())
         job.make_trace = lambda: rows_of_parts(rows)
     return [
-        sets.told_of(partition, parts),
+        sets.partition_reason(partition, parts),
         f"Direction: {direction}. Schedule: {'dynamic' if schedule == 'auto' else schedule}.",
         f"Each part ran as one kernel, of {' + '.join(map(str, card.blocks))} blocks, all at "
         "once on the GPU.",
@@ -137,17 +143,17 @@ def run_gpu_parts(
 
 
 def most_recorded_on(job: Job, lowered: Lowered, parts: Parts, local: list[int]) -> int | None:
-    """How much each of these parts may record, if there are limits of memory."""
+    """The largest record that the memory limits of these parts allow, or None."""
     entry = entry_bytes(job, lowered.plan.has_edges)
     limited = [p for p in local if job.left and job.left[p] is not None]
-    # What is left is beside each vertex once.
+    # The estimate includes each vertex once.
     return min((parts.parts[p].owned + (job.left[p] or 0) // entry for p in limited), default=None)
 
 
 def lowered_parts(
     job: Job, direction: str, schedule: str, policy: Policy, hub: bool = False
 ) -> Lowered:
-    """The kernel of a program for a part. With a ``hub`` there are parts on other machines too."""
+    """The kernel of a part. With a ``hub`` there are parts on other machines too."""
     state = state_of(job.declaration)
     lower = partial(lower_parts_gpu, job, direction, state, schedule, policy.measure, hub)
     more = ("parts", policy.measure, hub, job.graph.directed)
@@ -160,7 +166,7 @@ def lower(job: Job, request: Request) -> list[Kernel]:
 
 
 def lower_beside_others(job: Job, request: Request) -> Kernel:
-    """The kernel of a GPU's part where there are parts on other machines; not compiled."""
+    """The kernel of a GPU's part besides parts on other machines, not compiled."""
     return _lower(job, request, hub=True)
 
 
@@ -196,7 +202,7 @@ def ptx_of(
 
 
 class Launch(NamedTuple):
-    """The kernels of the parts of a card with their arguments, but for where memory is."""
+    """The kernels of a card's parts with their arguments, except for addresses of memory."""
 
     kernel: device.GridKernel
     blocks: dict[int, int]  # by part
@@ -206,7 +212,7 @@ class Launch(NamedTuple):
 
     @property
     def common(self) -> Common:
-        """The arrays that all parts see."""
+        """The arrays that all parts share."""
         return next(iter(self.arguments.values())).between.common
 
 
@@ -214,7 +220,7 @@ def _launch(
     job: Job, lowered: Lowered, parts: Parts, local: list[int], policy: Policy, room: int,
     hub: HubMemory, among: int,
 ) -> Launch:  # fmt: skip
-    """The launches of the parts of a card, made once for each division of a graph."""
+    """The launch of the parts of a card, made once for each division of a graph."""
     key = ("launch", device.current(), tuple(local), room, among, lowered.key)
     if key not in parts.on_gpus:
         layout = Layout()
@@ -223,7 +229,7 @@ def _launch(
             _require(job, lists * (1 + lowered.plan.has_both))
         at = place_parts(layout.library, parts, job.graph.degrees, local)
         common = common_arrays(layout, job, lowered, parts, at, hub)
-        # Only their types matter here: how many blocks there are depends on the kernel.
+        # Only the types matter here: the number of blocks depends on the kernel.
         places = places_of(job, parts, dict.fromkeys(local, 1), BLOCK, policy, hub)
         arguments = {
             p: part_arguments(layout, job, lowered, parts, at, common, p, places[p], room)
@@ -232,7 +238,7 @@ def _launch(
         kernel = ready(job, lowered, arguments[local[0]], device.current())
         sizes = [len(parts.parts[p].out[1]) for p in local]
         blocks = dict(zip(local, divide_blocks(kernel.blocks // among, sizes), strict=True))
-        packed = {p: device.pack(given) for p, given in arguments.items()}
+        packed = {p: device.pack(one) for p, one in arguments.items()}
         parts.on_gpus[key] = Launch(kernel, blocks, arguments, packed, layout.sizes)
     return parts.on_gpus[key]
 
@@ -253,7 +259,7 @@ def divide_blocks(blocks: int, sizes: list[int]) -> list[int]:
 
 
 class NoRoom(MemoryBudgetError):
-    """A GPU has too little memory for its parts; nothing has run."""
+    """A GPU has too little memory for its parts, found before anything ran."""
 
 
 def _require(job: Job, needed: int) -> None:
@@ -268,7 +274,7 @@ def _require(job: Job, needed: int) -> None:
 
 
 class Card:
-    """Parts of a graph on the current GPU, whose blocks are divided ``among`` so many of these."""
+    """Parts on the current GPU, with its blocks divided ``among`` this number of machines."""
 
     def __init__(
         self, job: Job, lowered: Lowered, parts: Parts, local: list[int], policy: Policy, room: int,
@@ -287,44 +293,44 @@ class Card:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that a run takes besides the lists of the parts."""
+        """Bytes of a run besides the lists of the parts."""
         n, slots = self.job.graph.num_vertices, int(self.parts.bases[-1])
-        found = sum(self.launch.sizes.values())
+        nbytes = sum(self.launch.sizes.values())
         for name, field in self.job.fields.items():
             replicated = self.job.declaration.fields[name].replicated
-            found += (self.copies * n if replicated else slots) * field.dtype.itemsize
-        return found
+            nbytes += (self.copies * n if replicated else slots) * field.dtype.itemsize
+        return nbytes
 
     def here(self) -> Any:
         """A context in which this GPU is the current one."""
         return device.on(self.ordinal)
 
     def prepare(self) -> None:
-        """Fill the memory of a run."""
+        """Allocate and fill the memory of a run."""
         job, launch, library = self.job, self.launch, device.library()
         _require(job, self.nbytes)
         memory = {region: device.allocate(size) for region, size in launch.sizes.items()}
         clear(memory, launch.sizes)
         self.fields = spread_fields(library, job, self.at, self.copies)
         n = job.graph.num_vertices
-        given = {f"field {name}": field for name, field in self.fields.items()}
-        given |= {f"old {name}": self.fields[name][:n].copy() for name in self.lowered.plan.united}
-        given["hub machine_of"] = library.asarray(self.hub.machine_of)
-        self.kept = given, memory  # until the kernels have ended
+        own = {f"field {name}": field for name, field in self.fields.items()}
+        own |= {f"old {name}": self.fields[name][:n].copy() for name in self.lowered.plan.united}
+        own["hub machine_of"] = library.asarray(self.hub.machine_of)
+        self.kept = own, memory  # until the kernels have ended
         hub = {f"hub {name}": array for name, array in arrays_of_hub(self.hub).items()}
-        arrays = {**hub, **given}
+        arrays = {**hub, **own}
         self.addresses = {name: device.address_of(array) for name, array in arrays.items()}
         self.addresses |= {region: piece.ptr for region, piece in memory.items()}
         params = job.params.values()
         self.words = []
         for p, arguments in launch.arguments.items():
             device.upload(self._address(arguments.infos.made), frontier_of(job, self.parts, p))
-            if self.lowered.plan.replays:  # of the bounds of what is recorded the first is 0
+            if self.lowered.plan.replays:  # the first bound of the record is 0
                 bounds = arguments.kept.bounds
                 device.clear(self._address(bounds), bounds.dtype.itemsize)
             values = (*params, *self.places[p])
             self.words.append(launch.packed[p].placed(self.addresses, values))
-        self.syncs = [self._address(given.sync) for given in launch.arguments.values()]
+        self.syncs = [self._address(one.sync) for one in launch.arguments.values()]
 
     def start(self) -> None:
         """Start the kernels."""
@@ -343,28 +349,28 @@ class Card:
         return self.running is None or self.running.is_done()
 
     def ask_to_stop(self) -> None:
-        """Have the kernels stop at the next superstep, and those of all other machines."""
+        """Stop the kernels, and those of all other machines, at the next superstep."""
         device.ask_to_stop(self.syncs)
 
     def wait_for_stop(self) -> None:
-        """Wait for kernels that were asked to stop, if they do."""
+        """Wait for kernels that were asked to stop, within a time limit."""
         if self.running is not None:
             device.wait_for_the_end(self.running.stops)
 
     def wait(self) -> None:
         """Wait until the kernels have ended."""
-        if self.running is None:  # another one failed before
+        if self.running is None:  # another card failed first
             return
         self.seconds = self.running.wait(self.syncs)
-        traces = [given.trace for given in self.launch.arguments.values()]
+        traces = [one.trace for one in self.launch.arguments.values()]
         self.heads = [self._fetched(trace, FEW_ROWS * TRACE_WORDS) for trace in traces]
         self.ended = max(int(head[STATUS]) for head in self.heads)
         self.needed = max(int(head[NEEDED]) for head in self.heads)  # room for records, if more
 
-    # ---- what they found ------------------------------------------------------------------
+    # ---- results --------------------------------------------------------------------------
 
     def scalars(self) -> dict[str, Any]:
-        """The values of scalars at the end."""
+        """The final values of scalars."""
         partials = self.launch.arguments[self.local[0]].partials
         return {name: self._fetched(span, 1)[0] for name, span in partials._asdict().items()}
 
@@ -381,17 +387,17 @@ class Card:
         }  # fmt: skip
 
     def rows(self) -> dict[int, PartRows]:
-        """What the trace is made of, by part."""
+        """The rows of the trace, by part."""
         rows = min(int(self.heads[0][ROWS]), MOST_ROWS) + 1
-        heads, given = self.heads, self.launch.arguments.values()
+        heads, arguments = self.heads, self.launch.arguments.values()
         if rows > FEW_ROWS:
-            heads = [self._fetched(one.trace, rows * TRACE_WORDS) for one in given]
-        told = [self._fetched(one.between.rows, rows * ROW) for one in given]
-        unit = self.seconds / max(1, *(int(part[0]) for part in told))
-        for part in told:
-            part[:ROW] = 0  # where the cycles of the whole run were
+            heads = [self._fetched(one.trace, rows * TRACE_WORDS) for one in arguments]
+        cumulative = [self._fetched(one.between.rows, rows * ROW) for one in arguments]
+        unit = self.seconds / max(1, *(int(part[0]) for part in cumulative))
+        for part in cumulative:
+            part[:ROW] = 0  # this held the cycles of the whole run
         tables = [head[: rows * TRACE_WORDS].reshape(-1, TRACE_WORDS)[1:] for head in heads]
         return {
             p: PartRows(table[:, :PASSED], np.diff(part.reshape(-1, ROW), axis=0), unit)
-            for p, table, part in zip(self.local, tables, told, strict=True)
+            for p, table, part in zip(self.local, tables, cumulative, strict=True)
         }

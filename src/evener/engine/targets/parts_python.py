@@ -1,4 +1,4 @@
-"""Sets with interpreters: the reference of a run over parts, some of which may be compiled."""
+"""Sets with interpreters: the reference over parts, some of which may be compiled."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ REPEATS_START = False
 
 
 def run(job: Job, request: Request) -> list[str]:
-    """Run a job; returns what there is to say about it."""
+    """Run a job; returns the lines for `explain()`."""
     threads = threads_of(request.devices)
     return run_partitioned(
         job, len(threads), request.partition, request.direction, None, request.limits, threads,

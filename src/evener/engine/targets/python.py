@@ -13,7 +13,7 @@ REPEATS_START = False
 
 
 def run(job: Job, request: Request) -> list[str]:
-    """Run a job; returns what there is to say about it."""
+    """Run a job; returns the lines for `explain()`."""
     interpret(job, request.direction)
     pulled = "pulled" if request.direction == "pull" else "pushed"
     return [f"Direction: {request.direction}; the interpreter {pulled}."]

@@ -1,8 +1,8 @@
 """Which target runs a program on which devices, and which one takes over from it.
 
-A target is a module with ``run(job, request)``, which returns what there is to say about the run,
+A target is a module with ``run(job, request)``, which returns the lines for `explain()`,
 ``lower(job, request)``, which returns the kernels that it would run, and ``REPEATS_START``: whether
-it has memory of its own, in which it repeats what a program's `start` did to fields.
+it has its own memory, in which it repeats what a program's `start` did to fields.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Target(NamedTuple):
 
     @property
     def repeats_start(self) -> bool:
-        """Whether it repeats in memory of its own what `start` did to fields."""
+        """Whether it repeats in its own memory what `start` did to fields."""
         return bool(self.module.REPEATS_START)
 
 
@@ -52,22 +52,22 @@ def target_of(devices: Sequence[Device]) -> Target:
     """
     kinds = frozenset(one.kind for one in devices)
     name = _ALONE[devices[0].kind] if len(devices) == 1 else _SETS.get(kinds, "parts_python")
-    with compiling():  # to load what compiles is part of a first run too
+    with compiling():  # loading the compiler is part of a first run too
         return Target(name, importlib.import_module(f"evener.engine.targets.{name}"))
 
 
 def run_on(target: Target, job: Job, request: Request) -> list[str]:
-    """Run a job on its target, or where that lacks something, and nobody insists, on the next."""
+    """Run a job on its target; if that cannot, and the user named no device, on the next one."""
     try:
         return target.module.run(job, request)
     except (NotLoweredError, MemoryBudgetError) as error:
         too_large = isinstance(error, MemoryBudgetError)
         turn_to = _NEXT.get(target.name)
-        if request.asked or turn_to is None or (too_large and target.name != "hybrid"):
+        if request.explicit or turn_to is None or (too_large and target.name != "hybrid"):
             raise
-        then, said = turn_to(job, request)
+        then, sentence = turn_to(job, request)
         job.stats["device"] = str(then.devices[0])
-        return [f"{error} {said}", *run_on(target_of(then.devices), job, then)]
+        return [f"{error} {sentence}", *run_on(target_of(then.devices), job, then)]
 
 
 def _to_the_gpu(job: Job, request: Request) -> tuple[Request, str]:

@@ -1,4 +1,4 @@
-"""`partition`: from the name of a partitioner to the part of each vertex, checked."""
+"""`partition`: the part of each vertex by the name of a partitioner, checked."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from evener.graph.generate.common import seed_of
 
 FACTOR = 0.5  # of `biased`: as much bias as chance
 
-# Each takes the graph, shares that are all above 0 and add up to 1, and what it needs besides.
+# Each takes the graph, positive shares that add up to 1, its options, and the part of the CPU.
 PARTITIONERS: dict[str, Callable[[Graph, np.ndarray, Partitioner, int], np.ndarray]] = {
     "random": lambda graph, shares, p, cpu: plain.random(graph, shares, p.seed),
     "static": lambda graph, shares, p, cpu: plain.static(graph, shares),
@@ -31,7 +31,7 @@ _SEEDED = ("random", "metis", "biased", "high", "low")
 
 
 class Partitioner(NamedTuple):
-    """A partitioner by name, with what may be said about it after a colon."""
+    """A partitioner by name, with the options after the colon."""
 
     name: str
     alpha: float | None = None
@@ -53,18 +53,18 @@ def partition(
         ``"random"`` (the same as ``"auto"``); ``"static"``: round robin, vertex v to part v mod k
         where shares are equal; ``"contiguous"``: ranges of vertices with their share of the edges;
         ``"metis"``: few edges between parts, with pymetis; ``"biased"``: random, but towards the
-        part where most neighbours are; ``"high"`` and ``"low"``: the vertices of the highest or
-        lowest degree to the part ``cpu`` until it has its share of the edges, the rest at random.
-        After a colon may follow ``alpha=`` (the share of part ``cpu``), ``shares=`` (all of them,
-        as ``2/1/1``), ``factor=`` (of ``biased``: 0 no bias to 1 nothing but bias) and ``seed=``,
-        with commas between. Or a function ``(graph, shares)``.
+        part of most neighbours; ``"high"`` and ``"low"``: the vertices of the highest or lowest
+        degree to the part ``cpu`` until it has its share of the edges, the rest at random. Options
+        follow a colon, separated by commas: ``alpha=`` (the share of part ``cpu``), ``shares=``
+        (all of them, as ``2/1/1``), ``factor=`` (of ``biased``, from 0, no bias, to 1, nothing
+        but bias) and ``seed=``. Or a function ``(graph, shares)``.
     shares
         How much of the graph each part should have. Only a part with share 0 may stay empty,
         unless there are more parts than vertices.
     seed
-        Of the random numbers.
+        Seed of the random numbers.
     cpu
-        The part that ``alpha``, ``high`` and ``low`` are about: the first CPU of a device set.
+        The part that ``alpha``, ``high`` and ``low`` refer to: the first CPU of a device set.
 
     Returns
     -------
@@ -85,14 +85,13 @@ def partition(
     if callable(how):
         name = getattr(how, "__name__", "given")
         _require_two(how, name)
-        given = how(graph, wanted.tolist())
-        return _validated(given, graph.num_vertices, wanted, name)
+        return _validated(how(graph, wanted.tolist()), graph.num_vertices, wanted, name)
     chosen = parse_partitioner(how, len(wanted), seed)
     if chosen.shares is not None:
         wanted = _checked(chosen.shares)
     if chosen.alpha is not None:
         wanted = _with_alpha(wanted, chosen.alpha, cpu)
-    # Partitioners see only the parts that want something.
+    # Partitioners see only the parts with a share.
     active = np.flatnonzero(wanted)
     if len(active) == 1:
         return np.full(graph.num_vertices, active[0], np.int32)
@@ -128,15 +127,17 @@ are 'auto', 'random', 'static', 'contiguous', 'metis', 'biased', 'high', 'low' a
             f"there is no partitioner {how!r}{did_you_mean(name, known)}; there are "
             f"{', '.join(map(repr, known))} and functions (graph, shares)."
         )
-    found = Partitioner(name, seed=seed_of(seed))
+    partitioner = Partitioner(name, seed=seed_of(seed))
     for option in filter(None, options.split(",")):
         key, _, value = option.partition("=")
-        found = found._replace(**{key: _option(how, name, key, value)})
-    if found.shares is not None:
-        if k is not None and len(found.shares) != k:
-            raise EvenerError(f"partition {how!r} has {len(found.shares)} shares for {k} parts.")
-        _checked(found.shares)
-    return found
+        partitioner = partitioner._replace(**{key: _option(how, name, key, value)})
+    if partitioner.shares is not None:
+        if k is not None and len(partitioner.shares) != k:
+            raise EvenerError(
+                f"partition {how!r} has {len(partitioner.shares)} shares for {k} parts."
+            )
+        _checked(partitioner.shares)
+    return partitioner
 
 
 def _option(how: str, name: str, key: str, value: str) -> Any:
@@ -150,7 +151,9 @@ def _option(how: str, name: str, key: str, value: str) -> Any:
             return tuple(map(float, value.split("/")))
         number = float(value)
     except ValueError:
-        raise EvenerError(f"partition {how!r}: {key} is {value!r}, which is no number.") from None
+        raise EvenerError(
+            f"partition {how!r}: {key} is {value!r}, which is not a number."
+        ) from None
     if not 0 <= number <= 1:
         raise EvenerError(f"partition {how!r}: {key} is {value}; it must be between 0 and 1.")
     return number
@@ -161,7 +164,7 @@ def _checked(shares: Sequence[float]) -> np.ndarray:
     usable = wanted.ndim == 1 and len(wanted) and np.isfinite(wanted).all() and wanted.min() >= 0
     if not usable or not 0 < wanted.sum() < math.inf:
         raise EvenerError(
-            f"shares are {list(shares)}; they must be numbers from 0 up, one above 0 at least."
+            f"shares are {list(shares)}; they must be numbers of at least 0, one of them above 0."
         )
     return wanted / wanted.sum()
 
@@ -169,7 +172,7 @@ def _checked(shares: Sequence[float]) -> np.ndarray:
 def _with_alpha(shares: np.ndarray, alpha: float, cpu: int) -> np.ndarray:
     """The shares with ``alpha`` for one part; the others keep their proportions."""
     others = 1.0 - shares[cpu]
-    if others == 0:  # nobody said how they divide it
+    if others == 0:  # the others have no proportions
         shares = np.ones_like(shares)
         others = len(shares) - 1.0
     if others == 0:
@@ -180,7 +183,7 @@ def _with_alpha(shares: np.ndarray, alpha: float, cpu: int) -> np.ndarray:
 
 
 def _fill_empty(part_of: np.ndarray, k: int) -> None:
-    """Give every part a vertex as long as there are vertices, each from the part with most."""
+    """Give each empty part a vertex of the largest part, as long as there are vertices."""
     counts = np.bincount(part_of, minlength=k)
     for empty in np.flatnonzero(counts == 0)[: max(0, len(part_of) - np.count_nonzero(counts))]:
         largest = np.argmax(counts)
@@ -197,33 +200,32 @@ def _require_two(how: Any, name: str) -> None:
         raise ProgramError(
             f"partitioner {name} must take two arguments, the graph and the shares of the parts."
         ) from None
-    except ValueError:  # it does not tell
+    except ValueError:  # it has no signature
         return
 
 
-def _validated(given: Any, n: int, shares: np.ndarray, name: str) -> np.ndarray:
-    """What a function of the user's returned, if it is the part of each vertex."""
+def _validated(returned: Any, n: int, shares: np.ndarray, name: str) -> np.ndarray:
+    """The result of a user's partitioner, checked to be the part of each vertex."""
     try:
-        part_of, k = np.asarray(given), len(shares)
+        part_of, k = np.asarray(returned), len(shares)
     except ValueError:  # lists of different lengths
         part_of, k = np.empty(0, object), len(shares)
     if part_of.shape != (n,) or (part_of.dtype.kind not in "iu" and n):
         what = f"{part_of.dtype} of shape {part_of.shape}"
         raise ProgramError(
-            f"partitioner {name} must return {n} whole numbers below {k}, the part of each vertex, "
-            f"not {what}."
+            f"partitioner {name} must return {n} whole numbers from 0 to {k - 1}, the part of each "
+            f"vertex, not {what}."
         )
     if n and (part_of.min() < 0 or part_of.max() >= k):
         outside = part_of[(part_of < 0) | (part_of >= k)][0]
         raise ProgramError(
-            f"partitioner {name} must return {n} whole numbers below {k}, but {outside} is among "
-            "them."
+            f"partitioner {name} must return {n} whole numbers from 0 to {k - 1}, not {outside}."
         )
     part_of = part_of.astype(np.int32)
     empty = np.flatnonzero((np.bincount(part_of, minlength=k) == 0) & (shares > 0))
     if len(empty) and n >= np.count_nonzero(shares):
         raise ProgramError(
-            f"partitioner {name} leaves part {empty[0]} empty, which has a share of "
+            f"partitioner {name} leaves part {empty[0]} empty, whose share is "
             f"{shares[empty[0]]:.3g}; give it a vertex, or ask for a share of 0."
         )
     return part_of

@@ -10,16 +10,15 @@ from evener.errors import DeviceError, EvenerError
 from evener.graph.csr import Graph
 
 _STREAM = 42
-_SLACK = 1.03  # a part may exceed its share by so much before it takes no more
+_SLACK = 1.03  # a part is full at this multiple of its share
 _METIS_INDEX = 2**31 - 1
 
 
 def biased(graph: Graph, shares: np.ndarray, factor: float, seed: int) -> np.ndarray:
     """The biased random partitioner of mGPU Gunrock.
 
-    Vertices come in random order. Each draws its part: with probability ``factor`` in proportion
-    to the neighbours that parts already have, else in proportion to the shares. Parts that have
-    their share of edges and vertices take no more.
+    Vertices are assigned in random order: with probability ``factor`` in proportion to the
+    neighbours that parts already have, else in proportion to the shares. Full parts take no more.
 
     Examples
     --------
@@ -68,7 +67,7 @@ def _assign_in_turn(indptr, indices, shares, factor, room, key, bits, part_of):
             while part < k - 1 and (left >= weights[part] or weights[part] == 0):
                 left -= weights[part]
                 part += 1
-            while weights[part] == 0:  # rounding may have led past the last
+            while weights[part] == 0:  # rounding may have passed the last
                 part -= 1
         else:
             part = np.argmax(room)
@@ -77,7 +76,7 @@ def _assign_in_turn(indptr, indices, shares, factor, room, key, bits, part_of):
 
 
 def metis(graph: Graph, shares: np.ndarray, seed: int) -> np.ndarray:
-    """Few edges between parts, each with its share of edges and vertices, by METIS."""
+    """Partition by METIS: few edges between parts, each with its share of edges and vertices."""
     try:
         import pymetis
     except ImportError:
@@ -102,7 +101,7 @@ def metis(graph: Graph, shares: np.ndarray, seed: int) -> np.ndarray:
 
 
 def _without_loops(graph: Graph) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The graph as METIS takes it, symmetric and without loops, and the load of each vertex."""
+    """The graph for METIS, symmetric and without loops, and the load of each vertex."""
     both = graph.symmetrize()
     sources = both._sources()
     keep = sources != both._indices

@@ -1,4 +1,4 @@
-"""Partitioners that look at vertices one by one: random, static, contiguous, by degree."""
+"""Partitioners that assign vertices one by one: random, static, contiguous, by degree."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from evener.device import compiled, parallel
 from evener.device.random import random_unit, stream_key
 from evener.graph.csr import Graph
 
-_STREAM = 41  # of the random numbers: generators use others of the same seed
+_STREAM = 41  # of the random numbers: generators use other streams of a seed
 _CHUNK = 1 << 16  # vertices a thread takes at a time
 _TURNS = 1 << 10  # of each part in a round of `static`: the precision of unequal shares
 
 
 def random(graph: Graph, shares: np.ndarray, seed: int) -> np.ndarray:
-    """Each vertex to a part drawn with its share as probability.
+    """Each vertex to a random part, with the shares as probabilities.
 
     Examples
     --------
@@ -30,7 +30,7 @@ def random(graph: Graph, shares: np.ndarray, seed: int) -> np.ndarray:
 
 
 def static(graph: Graph, shares: np.ndarray) -> np.ndarray:
-    """Parts take turns, v mod k, those with larger shares more often.
+    """Vertices to parts in turn, v mod k, more often to larger shares.
 
     Examples
     --------
@@ -41,7 +41,7 @@ def static(graph: Graph, shares: np.ndarray) -> np.ndarray:
     [0, 1, 0, 0, 1, 0]
     """
     turns = np.empty(min(_TURNS * len(shares), graph.num_vertices), np.int32)
-    # Whole numbers, so that equal shares stay equal for ever.
+    # Integers, so that equal shares stay equal.
     _take_turns(np.rint(shares * (1 << 40)).astype(np.int64), turns)
     return np.resize(turns, graph.num_vertices)
 
@@ -63,7 +63,7 @@ def contiguous(graph: Graph, shares: np.ndarray) -> np.ndarray:
     after = np.searchsorted(starts, targets)  # the first that reaches the target, or the one before
     before = np.maximum(after - 1, 0)
     bounds = np.where(targets - starts[before] < starts[after] - targets, before, after)
-    if n >= k:  # a vertex for each part at least
+    if n >= k:  # at least one vertex for each part
         parts = np.arange(1, k)
         bounds = np.maximum.accumulate(np.maximum(bounds, parts) - parts) + parts
         bounds = np.minimum(bounds, n - k + parts)
@@ -75,7 +75,7 @@ def by_degree(graph: Graph, shares: np.ndarray, cpu: int, highest: bool, seed: i
     """The vertices of highest (or lowest) degree to one part, the others at random.
 
     Part ``cpu`` gets vertices in the order of their degrees until it has its share of the edges.
-    The degree where that happens is found by counting, without a sort (TOTEM, section 6.2).
+    Counting finds the degree at which it has, without a sort (TOTEM, section 6.2).
 
     Examples
     --------
@@ -95,7 +95,7 @@ def by_degree(graph: Graph, shares: np.ndarray, cpu: int, highest: bool, seed: i
 
 
 def _first_by_degree(degrees: np.ndarray, edges: float, highest: bool) -> np.ndarray:
-    """Whether each vertex is among the first by degree, as many as have so many edges."""
+    """Whether each vertex is among the first by degree that have ``edges`` edges."""
     if len(degrees) == 0:
         return np.zeros(0, bool)
     per_degree = np.bincount(degrees)
@@ -135,7 +135,7 @@ def _draw(chunk, key, upper_ends, part_of):
 
 @compiled
 def _take_turns(weights, turns):
-    """Every part gains its weight each turn; the one that has most takes it and pays for it."""
+    """Parts gain their weight each turn; the one with most credit takes it and pays for it."""
     total = weights.sum()
     credit = np.zeros_like(weights)
     for turn in range(len(turns)):
