@@ -1,4 +1,4 @@
-# Everything runs in a virtual environment that the first command makes.
+# Everything runs in a virtual environment that the first command creates.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -61,7 +61,7 @@ bench: $(BENCH_INSTALLED)  ## speed and memory against peers; GAPBS=DIR adds a G
 	$(BIN)/evener bench --graphs kron20 --peers --trials 5 --force -o benchmarks/results/peers.json
 	$(BIN)/python benchmarks/report.py
 
-bench-report: $(BENCH_INSTALLED)  ## docs/benchmarks.md and its plots from the results files
+bench-report: $(BENCH_INSTALLED)  ## write docs/benchmarks.md and its plots from the results files
 	$(BIN)/python benchmarks/report.py
 
 clean:          ## remove the environment and caches

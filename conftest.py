@@ -1,4 +1,4 @@
-"""What every test and doctest gets."""
+"""Settings and fixtures of all tests."""
 
 import gc
 import importlib.util
@@ -10,20 +10,20 @@ from typing import Any
 import hypothesis
 import pytest
 
-# A compiler may run inside any example, so none has a deadline. CI repeats the same examples.
+# Any example may compile, so none has a deadline. CI repeats the same examples.
 hypothesis.settings.register_profile(
     "evener", deadline=None, derandomize=os.environ.get("CI") == "true", print_blob=True
 )
 hypothesis.settings.load_profile("evener")
 
 
-# A shell starts what is in the background deaf to Ctrl-C, for which several tests wait.
+# A shell starts background jobs with Ctrl-C ignored, which several tests wait for.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # These import numba-cuda, which is an extra.
-_TOLD = [f"**/device/cuda/{name}.py" for name in ("arrays", "intrinsics", "serial", "ufuncs")]
-collect_ignore_glob = [] if importlib.util.find_spec("numba_cuda") else _TOLD
+_GPU = [f"**/device/cuda/{name}.py" for name in ("arrays", "intrinsics", "serial", "ufuncs")]
+collect_ignore_glob = [] if importlib.util.find_spec("numba_cuda") else _GPU
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -36,7 +36,7 @@ def _little_to_collect() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _doctest_names(request: pytest.FixtureRequest, doctest_namespace: dict[str, Any]) -> None:
-    """Give doctests ``tmp_path``; the other tests ask for it themselves."""
+    """Give doctests ``tmp_path``; other tests request it themselves."""
     if isinstance(request.node, pytest.DoctestItem):
         doctest_namespace["tmp_path"] = request.getfixturevalue("tmp_path")
 
@@ -45,7 +45,7 @@ def _doctest_names(request: pytest.FixtureRequest, doctest_namespace: dict[str, 
 def without_nvrtc(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kernels compile to PTX without NVRTC, 90 MB to install.
 
-    It would be asked for nothing but the capabilities that it knows.
+    It would only be asked which capabilities it knows.
     """
     from evener.device.cuda import compile
 
@@ -58,7 +58,7 @@ def without_nvrtc(monkeypatch: pytest.MonkeyPatch) -> None:
 def whole_crews(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every stage of a kernel is worth all threads, and the leader waits for them.
 
-    Graphs of tests are so small that helpers would have nothing to do.
+    Graphs in tests are so small that helpers would have nothing to do.
     """
     from evener.device import crew, team
 

@@ -175,7 +175,7 @@ class _Running:
 def put_in_place(monkeypatch: Any) -> None:
     """Let ``cuda`` be a simulated card until the test ends."""
     monkeypatch.setitem(sys.modules, "cupy", _library())
-    monkeypatch.setattr(card, "worked", [True])
+    monkeypatch.setattr(card, "kernel_loaded", [True])
     monkeypatch.setattr(card, "_free", {})
     monkeypatch.setattr(cuda, "GridKernel", SimulatedKernel)
     monkeypatch.setattr(parts_gpu, "BLOCK", THREADS)

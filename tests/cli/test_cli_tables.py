@@ -57,7 +57,7 @@ def test_options_are_refused_in_a_line(run, routes, tmp_path):
         ((routes, *COLUMNS, "--duplicates", "last"), "duplicates is 'last'"),
         ((tmp_path / "g.mtx", "--src", "0"), "not a table with columns"),
         (("path:num_vertices=3", "--duplicates", "first"), "is a generator"),
-        ((routes, *COLUMNS, "--max-bytes", "much"), "'much' is no amount of memory"),
+        ((routes, *COLUMNS, "--max-bytes", "much"), "'much' is not an amount of memory"),
     ]:
         code, out, err = run("info", *words)
         assert (code, out, err.count("\n")) == (2, "", 1), words

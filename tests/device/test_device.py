@@ -217,7 +217,7 @@ def test_use_threads(monkeypatch):
         assert num_threads() == 2
     assert num_threads() == 5
     for threads in (0, -1):
-        with pytest.raises(EvenerError, match="from 1 up"), use_threads(threads):
+        with pytest.raises(EvenerError, match="at least 1"), use_threads(threads):
             pass
 
 

@@ -122,7 +122,7 @@ def test_an_interrupt_comes_before_the_next_pass():
         def register(self, kind, listener):
             waits["second"] = lambda: listener.on_start(kind)
 
-    interrupts.come_before_passes(Event(), "pass")
+    interrupts.raise_before_passes(Event(), "pass")
     with pytest.raises(KeyboardInterrupt), interrupts.kept():
         waits["first"]()
     waits["second"]()  # nothing waits any more

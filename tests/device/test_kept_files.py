@@ -27,7 +27,7 @@ def triple(x):
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.setenv("EVENER_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(kept_files, "_told", set())
+    monkeypatch.setattr(kept_files, "_warned", set())
     return tmp_path / "cache"
 
 
@@ -55,7 +55,7 @@ def test_a_folder_that_others_can_write_to_is_not_used(folder, mode):
     save_bytes("one.bin", b"1")
     folder.chmod(mode)
     (said,) = told_by(lambda: load_bytes("one.bin"))
-    assert "can be written to by other users" in said
+    assert "is writable by other users" in said
     assert "set EVENER_CACHE to a folder of your own" in said
     assert told_by(lambda: save_bytes("two.bin", b"2")) == []  # once is enough
     assert load_bytes("one.bin") is None

@@ -108,8 +108,8 @@ def test_a_gpu_that_fails_is_listed_as_not_available(driver):
     ("fake", "reason"),
     [
         (None, "no NVIDIA driver"),
-        (FakeDriver(names=()), "knows none"),
-        (FakeDriver(init=100), "knows none"),
+        (FakeDriver(names=()), "finds none"),
+        (FakeDriver(init=100), "finds none"),
         (FakeDriver(init=803), "CUDA_ERROR_TEST"),
         (FakeDriver(init=1), "error 1"),
     ],

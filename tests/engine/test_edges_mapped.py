@@ -264,7 +264,7 @@ def test_a_host_that_locks_nothing(driver):
         raise Driver.CUDARuntimeError
 
     driver.hostRegister = refuse
-    with pytest.raises(ev.DeviceError, match="800 bytes of the host's memory cannot be locked"):
+    with pytest.raises(ev.DeviceError, match="800 bytes of host memory cannot be locked"):
         mapped.map_array(np.arange(100))
 
 

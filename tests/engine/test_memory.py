@@ -52,7 +52,7 @@ def test_amounts():
     for huge in ("9" * 330, "9" * 330 + ".5TiB", 10**400):  # no limit that could be reached
         assert parse_bytes(huge) == 1 << 62
     for wrong in ("4 apples", "", "GiB", "-1", -1, 1.5, None, True):
-        with pytest.raises(EvenerError, match="is no amount of memory; write it as 4GiB"):
+        with pytest.raises(EvenerError, match="is not an amount of memory; write it as 4GiB"):
             parse_bytes(wrong)
 
 

@@ -461,7 +461,7 @@ def test_auto_is_what_the_environment_says(capsys, monkeypatch):
         (["--device", "cpu+cpu", "--partition", "high:alpha=1"], "give only its name"),
         (["--device", "cpu+cpu", "--partition", ""], "there is no partitioner ''"),
         (["--device", "cpu", "--partition", "high"], "--partition high needs a device set"),
-        (["--device", "cpu", "--memory-limit", "much"], "is no amount of memory"),
+        (["--device", "cpu", "--memory-limit", "much"], "is not an amount of memory"),
         (
             ["--device", "cpu", "--memory-limit", "cuda=1GiB"],
             "names 'cuda', but the devices are cpu",

@@ -66,7 +66,7 @@ def test_a_gpu_that_cannot_be_used(monkeypatch, name, missing, message):
             return None if module in missing else module
         return find_spec(module, *rest)
 
-    monkeypatch.setattr("evener.device.cuda.card.worked", [])
+    monkeypatch.setattr("evener.device.cuda.card.kernel_loaded", [])
     monkeypatch.setattr("importlib.util.find_spec", found)
     monkeypatch.setattr("evener.device.cuda.card.why_no_cuda", lambda: driver)
     with pytest.raises(DeviceError, match=f"device '{name}': {message}"):

@@ -103,5 +103,5 @@ def test_a_gpu_that_is_not_there():
 def test_too_little_memory(monkeypatch):
     monkeypatch.setattr("evener.device.cuda.free_memory", lambda: 1000)
     for kind in ("rmat", "uniform", "grid"):
-        with pytest.raises(ev.MemoryBudgetError, match="on the GPU while it is made, but only 10"):
+        with pytest.raises(ev.MemoryBudgetError, match="on the GPU while it is built, but only 10"):
             getattr(ev.generate, kind)(12, device="cuda")

@@ -145,7 +145,7 @@ def test_an_announcement_out_of_proportion_is_allowed_on_request(tmp_path):
     assert ev.load(tmp_path / "h.gr").num_vertices == 1_000_000
     with pytest.raises(ev.MemoryBudgetError, match="max_bytes allows 1000 B"):
         ev.load(tmp_path / "h.gr", max_bytes=1000)
-    with pytest.raises(ev.EvenerError, match="'much' is no amount of memory"):
+    with pytest.raises(ev.EvenerError, match="'much' is not an amount of memory"):
         ev.load(tmp_path / "h.gr", max_bytes="much")
 
 

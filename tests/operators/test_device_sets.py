@@ -300,7 +300,7 @@ def test_a_form_that_does_not_exist():
 
         broadcast = reduce
 
-    with pytest.raises(ev.EvenerError, match="an exchange policy returned 99; a form is one of"):
+    with pytest.raises(ev.EvenerError, match="an exchange policy returned 99; return CHANGED"):
         ev.bfs(ev.generate.path(6), 0, device="python+python", exchange=Odd())
 
 

@@ -187,9 +187,9 @@ REFUSED = [
     (Asks, "calls input, which only"),
     (Opens, "calls open, which only"),
     (Asserts, "raises or asserts, which only"),
-    (Warns, "uses warnings.warn, which compiled code cannot; device='python' can."),
-    (Times, "uses time.perf_counter, which compiled code cannot; device='python' can."),
-    (Writes, "uses sys.stdout, which compiled code cannot; device='python' can."),
+    (Warns, "uses warnings.warn, which cannot be compiled; use device='python'."),
+    (Times, "uses time.perf_counter, which cannot be compiled; use device='python'."),
+    (Writes, "uses sys.stdout, which cannot be compiled; use device='python'."),
     (CallsAPlainHelper, "calls plain, a plain Python function; mark it with @numba.njit."),
 ]
 

@@ -1,4 +1,4 @@
-"""Processors: compiling, threads, atomics, limits; the only folder that knows Numba or CUDA."""
+"""Compiling, threads, atomics and limits; the only folder that knows Numba or CUDA."""
 
 from evener.device.compile import by_target, compiled
 from evener.device.limits import (

@@ -1,8 +1,8 @@
 """Atomic updates of array elements: one name on every device.
 
-Each function returns the value that was there before. Called from plain Python they are ordinary
-updates, which is what the interpreted device needs; compiled code gets the processor's
-instruction (`evener.device.cpu.atomic`). Arrays hold integers or floats of 32 or 64 bits.
+Each function returns the old value. In plain Python they are ordinary updates, as the interpreted
+device needs them; compiled code gets the processor's instruction (`evener.device.cpu.atomic`).
+Arrays hold integers or floats of 32 or 64 bits.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ __all__ = ["add", "cas", "exchange", "max", "min"]
 
 
 def add(array: Any, index: Any, value: Any) -> Any:
-    """Add ``value`` to ``array[index]``; return what was there.
+    """Add ``value`` to ``array[index]``; return the old value.
 
-    On several devices no program may use what it returns for a vertex that another device may own:
-    that one may be adding to it, too.
+    On several devices a program must not use the old value of a vertex that another device may
+    own: that device may be adding to it too.
 
     Examples
     --------
@@ -37,7 +37,7 @@ def add(array: Any, index: Any, value: Any) -> Any:
 
 
 def min(array: Any, index: Any, value: Any) -> Any:
-    """Lower ``array[index]`` to ``value`` if that is less; return what was there.
+    """Lower ``array[index]`` to ``value`` if that is less; return the old value.
 
     Examples
     --------
@@ -58,7 +58,7 @@ def min(array: Any, index: Any, value: Any) -> Any:
 
 
 def max(array: Any, index: Any, value: Any) -> Any:
-    """Raise ``array[index]`` to ``value`` if that is more; return what was there.
+    """Raise ``array[index]`` to ``value`` if that is more; return the old value.
 
     Examples
     --------
@@ -79,7 +79,7 @@ def max(array: Any, index: Any, value: Any) -> Any:
 
 
 def exchange(array: Any, index: Any, value: Any) -> Any:
-    """Set ``array[index]`` to ``value``; return what was there.
+    """Set ``array[index]`` to ``value``; return the old value.
 
     Examples
     --------
@@ -101,7 +101,7 @@ def exchange(array: Any, index: Any, value: Any) -> Any:
 
 
 def cas(array: Any, index: Any, expected: Any, value: Any) -> Any:
-    """Set ``array[index]`` to ``value`` if it holds ``expected``; return what was there.
+    """Set ``array[index]`` to ``value`` if it holds ``expected``; return the old value.
 
     Examples
     --------

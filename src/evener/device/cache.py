@@ -1,6 +1,6 @@
-"""Compiled code on disk, keyed by everything that decides what the code does.
+"""Compiled code on disk, keyed by everything that determines what the code does.
 
-A key covers a function with all that it reads (`evener.device.keys`), argument types, options,
+A key covers a function and all it reads (`evener.device.keys`), argument types, options,
 library versions, the processor and the modules here that tell Numba how to compile. One file holds
 one compiled signature (`evener.device.kept_files`).
 """
@@ -17,15 +17,15 @@ import numpy as np
 
 from evener.device.compile import load_compiler
 from evener.device.kept_files import cache_folder, has_bytes, load_bytes, save_bytes
-from evener.device.keys import fingerprint, hash_of, is_lasting, told_of
+from evener.device.keys import content_of, fingerprint, hash_of, is_lasting
 
-# `compile.py` has the options that are given for all functions.
+# `compile.py` sets the options of all functions.
 _COMPILER = ("compile.py", "cpu/atomic.py", "cpu/inner.py", "cpu/types.py", "typing_cache.py")
 
 
 @functools.cache
 def _compiler() -> str:
-    """Hash the modules that tell Numba what to make of a function: no bytecode shows a change."""
+    """Hash the modules that tell Numba how to compile: no bytecode reveals their changes."""
     here = Path(__file__).parent
     return hash_of([(here / name).read_bytes() for name in _COMPILER])
 
@@ -36,7 +36,7 @@ def _takes_functions(signature: Any) -> bool:
 
 
 class DiskCache:
-    """What a Numba dispatcher asks for compiled overloads: one file for each signature."""
+    """The cache of a Numba dispatcher: one file per compiled signature."""
 
     def __init__(self, function: Callable[..., Any], options: dict[str, Any]):
         self._function = function
@@ -46,7 +46,7 @@ class DiskCache:
 
     @property
     def cache_path(self) -> str:
-        """The folder, as Numba's dispatcher shows it."""
+        """The folder that Numba's dispatcher shows."""
         return str(cache_folder())
 
     def enable(self) -> None:
@@ -58,7 +58,7 @@ class DiskCache:
         self._enabled = False
 
     def flush(self) -> None:
-        """Nothing is held back in memory."""
+        """Do nothing: files are written at once."""
 
     def holds(self, signature: Any, target_context: Any) -> bool:
         """Whether there is a file for a signature."""
@@ -66,10 +66,10 @@ class DiskCache:
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         """Return the compiled result for a signature, or None when it must be compiled."""
-        found = self._load(signature, target_context)
-        if found is None:
+        result = self._load(signature, target_context)
+        if result is None:
             load_compiler()
-        return found
+        return result
 
     def _load(self, signature: Any, target_context: Any) -> Any:
         if not self._is_kept() or _takes_functions(signature):
@@ -79,7 +79,7 @@ class DiskCache:
         from numba.core.compiler import CompileResult
         from numba.core.runtime import rtsys
 
-        rtsys.initialize(target_context)  # all that finished code needs: see `refresh` in Numba
+        rtsys.initialize(target_context)  # compiled code needs no more: see `refresh` in Numba
         try:
             content = load_bytes(self._file(signature, target_context))
             if content is None:
@@ -89,7 +89,7 @@ class DiskCache:
             return None
 
     def save_overload(self, signature: Any, result: Any) -> None:
-        """Keep a compiled result; a read-only or full disk only costs the cache."""
+        """Save a compiled result; a read-only or full disk is not an error."""
         if not self._is_kept() or result.lifted or result.library.has_dynamic_globals:
             return
         if _takes_functions(signature):
@@ -100,7 +100,7 @@ class DiskCache:
         save_bytes(name, serialize.dumps(result._reduce()))
 
     def _is_kept(self) -> bool:
-        """Whether a file can serve: not where the key holds in this process only."""
+        """Whether results go to disk: not if the key is valid in this process only."""
         if self._fingerprint is None:
             self._fingerprint = fingerprint(self._function)
         return self._enabled and is_lasting(self._fingerprint)
@@ -111,13 +111,13 @@ class DiskCache:
 
         versions = (sys.version, np.__version__, numba.__version__, llvmlite.__version__)
         processor = target_context.codegen().magic_tuple()
-        told = (
+        key = (
             self._fingerprint,
-            told_of(self._options),
+            content_of(self._options),
             str(signature),
             versions,
             processor,
             numba.config.BOUNDSCHECK,  # type: ignore[attr-defined]
             _compiler(),
         )
-        return f"{self._function.__name__}-{hash_of(told)[:32]}.bin"
+        return f"{self._function.__name__}-{hash_of(key)[:32]}.bin"

@@ -1,8 +1,8 @@
 """The compile decorator: plain Python functions become machine code when first called.
 
-Nothing here imports Numba until a compiled function is called, so that ``import evener`` stays
-fast. Compiled code is kept on disk (`evener.device.cache`), also for functions typed into a
-notebook, and is found again whenever the same code meets the same types on the same processor.
+Numba is imported when a compiled function is first called, so that ``import evener`` stays fast.
+Compiled code is kept on disk (`evener.device.cache`), also for functions from a notebook, and
+reused for the same code, types and processor.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from evener.device.limits import require_address_space
 from evener.device.locks import refuse_while_compiling
 from evener.device.tuples import Identity
 
-# What Numba and SciPy take to load, with little on top: with less, SciPy's BLAS retries for ever.
+# Loading Numba and SciPy takes nearly this much: with less, SciPy's BLAS retries for ever.
 _MIB_TO_LOAD = 400
 
 
 def compiler_lock() -> Any:
-    """Numba's own lock, which it holds while it compiles: the only one around its compiler.
+    """Numba's own lock, held while it compiles: the only lock around its compiler.
 
-    A second one would be taken inside it by one thread, since compiling makes dispatchers, and
-    around it by another, since making them compiles.
+    A second lock could deadlock: one thread would take it inside Numba's, since compiling makes
+    dispatchers, another around it, since making them compiles.
     """
     _require_room_to_load()
     from numba.core.compiler_lock import global_compiler_lock
@@ -45,17 +45,17 @@ def _require_room_to_load() -> None:
         require_address_space(_MIB_TO_LOAD << 20, "Loading the compiler")
 
 
-_clock = threading.local()  # .seconds spent on compiling, .began while some is under way
+_clock = threading.local()  # .seconds spent compiling; .began: start of the current one
 
 
 def seconds_compiling() -> float:
-    """How long this thread has compiled and loaded compiled code, in all."""
+    """Seconds that this thread has spent compiling and loading compiled code."""
     return getattr(_clock, "seconds", 0.0)
 
 
 @contextlib.contextmanager
 def compiling() -> Iterator[None]:
-    """Count what is done here for `seconds_compiling`: once, however it is nested."""
+    """Count the time in this block for `seconds_compiling`, once if nested."""
     if getattr(_clock, "began", None) is not None:
         yield
         return
@@ -67,25 +67,25 @@ def compiling() -> Iterator[None]:
         _clock.began = None
 
 
-_inners: weakref.WeakSet[Compiled] = weakref.WeakSet()  # functions that are parts of others
+_inners: weakref.WeakSet[Compiled] = weakref.WeakSet()  # functions that others call
 
 
 class Compiled:
-    """A Python function together with its compiled form, made on first use.
+    """A Python function and its compiled form, made on first use.
 
     Compiled functions call one another freely: Numba asks a global for ``_numba_type_`` and gets
-    the dispatcher. Call ``.python`` to run the interpreted text.
+    the dispatcher. Call ``.python`` to run it interpreted.
     """
 
     def __init__(self, function: Callable[..., Any], **options: Any):
         functools.update_wrapper(self, function)
         self.python = function
         self.options = options
-        self.of_gpu: Compiled | None = None  # what code for a GPU calls instead
+        self.of_gpu: Compiled | None = None  # what GPU code calls instead
         self._entries: dict[Any, Callable[..., Any]] = {}
 
     def on_gpu(self, function: Callable[..., Any]) -> Compiled:
-        """Say what this function does on a GPU, where it differs: a decorator."""
+        """Decorator: define what GPU code calls instead of this function."""
         self.of_gpu = Compiled(function, **self.options)
         return self.of_gpu
 
@@ -95,39 +95,39 @@ class Compiled:
 
     @property
     def dispatcher(self) -> Any:
-        """The Numba dispatcher, created once however many threads ask."""
+        """The Numba dispatcher, created once even if many threads ask."""
         return self._dispatcher("_outer", _make_dispatcher)
 
     @property
     def inner(self) -> Any:
-        """The one that other compiled code calls (`evener.device.cpu.inner`)."""
+        """The dispatcher for compiled callers (`evener.device.cpu.inner`)."""
         _inners.add(self)
         return self._dispatcher("_inner", _make_inner)
 
     def forget_functions(self) -> None:
-        """Let go of what was compiled for functions as arguments, once it is in a kernel."""
+        """Drop what was compiled for function arguments, once a kernel contains it."""
         inner = self.__dict__.get("_inner")
         if inner is not None and any("Dispatcher(" in str(one) for one in inner.overloads):
             del self.__dict__["_inner"]
 
     def _dispatcher(self, name: str, make: Callable[..., Any]) -> Any:
-        found = self.__dict__.get(name)
-        if found is None:
+        dispatcher = self.__dict__.get(name)
+        if dispatcher is None:
             with compiler_lock():
-                found = self.__dict__.get(name)
-                if found is None:
-                    found = self.__dict__[name] = make(self.python, self.options)
-        return found
+                dispatcher = self.__dict__.get(name)
+                if dispatcher is None:
+                    dispatcher = self.__dict__[name] = make(self.python, self.options)
+        return dispatcher
 
     def compile_for(self, *examples: Any) -> None:
-        """Compile for arguments of these types, or find that in the cache, without calling."""
+        """Compile for arguments of these types, or load from the cache, without calling."""
         self.dispatcher.compile(tuple(map(self.type_of, examples)))
 
     def entry_for(self, *examples: Any) -> Callable[..., Any]:
-        """The machine code for arguments of these types, compiled if it was not.
+        """The machine code for arguments of these types, compiled if necessary.
 
-        Who calls it often, or from several threads, saves that the types of all arguments are found
-        out for every call: 0.2 ms for a kernel's, in which no other thread of Python runs.
+        Calling it skips determining the types of all arguments, which takes 0.2 ms for a kernel's
+        and holds Python's lock.
         """
         kinds = kind_of(examples)
         entry = self._entries.get(kinds)
@@ -138,7 +138,7 @@ class Compiled:
         return entry
 
     def find_for(self, *examples: Any) -> bool:
-        """Whether code for arguments of these types is in memory, or was found in the cache."""
+        """Whether code for arguments of these types is in memory or loaded from the cache."""
         if kind_of(examples) in self._entries:
             return True
         dispatcher = self.dispatcher
@@ -181,7 +181,7 @@ _PLAIN = (bool, float, complex, Identity)
 
 
 def kind_of(value: Any) -> Any:
-    """What decides the compiler's type of a value, found out in a hundredth of the time."""
+    """What determines the compiler's type of a value, in a hundredth of the time."""
     kind = type(value)
     if kind is np.ndarray or kind is np.memmap:
         flags = value.flags
@@ -197,7 +197,7 @@ def kind_of(value: Any) -> Any:
 
 
 class _Memory:
-    """Somebody's array under another description of its memory."""
+    """An array whose memory is described as writeable."""
 
     def __init__(self, array: np.ndarray):
         self.array = array
@@ -206,10 +206,10 @@ class _Memory:
 
 
 def _writeable(value: Any) -> Any:
-    """Give a read-only array the type of an ordinary one; nobody may write to it all the same.
+    """Give a read-only array the type of an ordinary one; writing to it stays forbidden.
 
-    Numba gives read-only arrays types of their own, so every mix of read-only and ordinary
-    arguments (a graph mapped from a file, a caller's frozen array) would be compiled anew.
+    Numba gives read-only arrays their own types, so every mix of read-only and ordinary
+    arguments (a graph mapped from a file, a caller's frozen array) would be compiled again.
     """
     if isinstance(value, np.ndarray) and not value.flags.writeable:
         return np.asarray(_Memory(value))
@@ -243,31 +243,31 @@ def _quickly(dispatcher: Any) -> Callable[..., Any]:
 
     def compile_quickly(signature: Any) -> Any:
         refuse_while_compiling()
-        # A Ctrl-C that a callback of LLVM swallows leaves a library without its code.
-        asked = interrupts.kept()
+        # A Ctrl-C that an LLVM callback swallows leaves a library without its code.
+        safe = interrupts.kept()
         memory = remembering(context, types, options)
-        named = progress.compiling(name)
-        with asked, compiling(), memory, without_garbage_collection(), named:
+        shown = progress.compiling(name)
+        with safe, compiling(), memory, without_garbage_collection(), shown:
             return compile_for(signature)
 
     return compile_quickly
 
 
 def forget_functions() -> None:
-    """Let go of operators that were compiled for the functors of a kernel: they are in it now.
+    """Drop operators compiled for the functors of a kernel: the kernel now contains them.
 
-    An operator lives as long as the process, and would keep what was made of it for every program.
+    An operator lives as long as the process, and would keep a version for every program.
     """
     with compiler_lock():
         for function in list(_inners):
             function.forget_functions()
 
 
-_is_told_of_passes: list[bool] = []
+_sees_passes: list[bool] = []  # filled once
 
 
 def load_compiler() -> None:
-    """Load what Numba compiles with, all at once: what Ctrl-C interrupts there is never loaded."""
+    """Load Numba's compiler in one go: an import that Ctrl-C interrupts is never finished."""
     with interrupts.held_back():
         from numba.core import event
         from numba.core.registry import cpu_target
@@ -276,9 +276,9 @@ def load_compiler() -> None:
 
         cpu_target.target_context.refresh()
         cpu_target.typing_context.refresh()
-        if not _is_told_of_passes:
-            _is_told_of_passes.append(True)
-            interrupts.come_before_passes(event, "numba:run_pass")
+        if not _sees_passes:
+            _sees_passes.append(True)
+            interrupts.raise_before_passes(event, "numba:run_pass")
 
 
 def _make_inner(function: Callable[..., Any], options: dict[str, Any]) -> Any:
@@ -292,12 +292,12 @@ def _make_inner(function: Callable[..., Any], options: dict[str, Any]) -> Any:
 def _jit(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     import numba
 
-    # Instructions (`cpu.atomic`) are registered when something is compiled: that takes 30 ms, which
-    # code from the cache does without.
+    # Instructions (`cpu.atomic`) are registered on the first compilation: cached code saves the
+    # 30 ms.
     from evener.device.cpu import types  # noqa: F401  it registers with Numba
 
-    # error_model: a division by zero gives inf or nan as in C, instead of a raise that costs a
-    # branch; bounds are not checked for the same reason (NUMBA_BOUNDSCHECK=1 checks them).
+    # error_model: a division by zero gives inf or nan as in C; raising would cost a branch. Bounds
+    # are unchecked for the same reason (NUMBA_BOUNDSCHECK=1 checks them).
     return numba.njit(nogil=True, error_model="numpy", **options)(function)
 
 
@@ -306,9 +306,9 @@ def compiled(
 ) -> Any:
     """Compile ``function`` for the CPU when it is first called.
 
-    A function that makes no arrays should say ``allocates=False``: it then leaves the reference
-    counts of its arguments alone, atomic updates that cost a small function more than its work
-    (the parser of edge lists became four times faster). Other options go to the compiler
+    Pass ``allocates=False`` for a function that makes no arrays: it then skips the reference
+    counts of its arguments, atomic updates that cost a small function more than its work (the
+    edge-list parser became four times faster). Other options go to the compiler
     (``inline="always"``, ``fastmath=True``).
 
     Examples
@@ -328,9 +328,9 @@ def compiled(
 
 
 def by_target(cpu: Any, gpu: Any) -> Compiled:
-    """One name for a function of the CPU and the one that code for a GPU calls instead.
+    """A function that calls ``cpu`` on a CPU and ``gpu`` on a GPU.
 
-    Either may be compiled already; none of them makes arrays.
+    Either may be compiled already; neither makes arrays.
 
     Examples
     --------
@@ -339,6 +339,6 @@ def by_target(cpu: Any, gpu: Any) -> Compiled:
     >>> lanes(), lanes.of_gpu.python()
     (1, 32)
     """
-    found = cpu if isinstance(cpu, Compiled) else compiled(cpu, allocates=False)
-    found.of_gpu = gpu if isinstance(gpu, Compiled) else compiled(gpu, allocates=False)
-    return found
+    function = cpu if isinstance(cpu, Compiled) else compiled(cpu, allocates=False)
+    function.of_gpu = gpu if isinstance(gpu, Compiled) else compiled(gpu, allocates=False)
+    return function

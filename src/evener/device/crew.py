@@ -1,18 +1,18 @@
-"""A kernel that one thread leads: it alone walks through the text, and calls helpers for stages.
+"""Kernels led by one thread, which runs the loop alone and calls helpers for large stages.
 
-The *leader* runs the whole loop. Where a stage is worth more than one thread it opens a *call*;
-helpers that are awake join it, and after a short while the leader closes the call and begins with
-those that came: its *crew*. Nobody waits for a helper that has no core to run on, and a stage that
-is not worth a call costs neither a barrier nor an atomic. Small supersteps, of which searches on
-roads have thousands, thus cost one thread's work on a quiet machine as beside busy neighbours.
+The *leader* runs the whole loop. If a stage is worth more than one thread, it opens a *call*.
+Helpers that are awake join; after a short wait the leader closes the call and starts with those
+that joined, its *crew*. No thread waits for a helper without a core, and a stage that is not worth
+a call costs neither a barrier nor an atomic. Small supersteps, of which a search on a road network
+has thousands, thus cost one thread's work, even beside busy processes.
 
-A helper that loses its core in the middle of a stage does make the others wait, for a turn of the
-scheduler. A leader that had to wait so long works alone for some time, except on stages that take
-longer than that: the first time eight times as long as it waited, then longer and longer.
+A helper that loses its core during a stage makes the others wait for a scheduler time slice. After
+such a wait the leader works alone for a while, except on stages longer than a time slice: first
+for eight times the wait, then for longer each time.
 
-A helper waits for calls, runs the stage of the call as one of a team (`evener.device.sync`) and
-leaves. What the stage needs of the leader's variables the leader has saved beside the call. While
-no call comes a helper looks on for some microseconds and then parks.
+A helper waits for calls, runs the stage of the call as part of a team (`evener.device.sync`) and
+leaves. The leader saves the variables that the stage needs beside the call. Between calls a helper
+spins for some microseconds and then parks.
 """
 
 from __future__ import annotations
@@ -48,33 +48,33 @@ from evener.device.sync import (
     wake,
 )
 
-# The word CALL: how many have joined, whether more may, and behind both the number of the call.
+# The word CALL: how many threads joined, whether more may, and above both the number of the call.
 JOINED = np.int64(0xFFFF)
 OPEN = np.int64(1) << np.int64(16)
 NUMBER = np.int64(1) << np.int64(17)
 
-WORTH = 1024  # arcs, or as many small pieces of work, that are worth one more thread
-LONG = 1 << 22  # work that takes longer than a turn of the scheduler: some 10 ms
-LEAST_CAUTION, MOST_CAUTION = 8, 64  # how many times as long as it waited a leader works alone
-# The leader waits for helpers no longer than a share of what the stage may take: cycles for each
-# piece of work, and at least what a helper that is awake needs to answer.
+WORTH = 1024  # arcs, or similar small items of work, that justify one more thread
+LONG = 1 << 22  # work that takes longer than a scheduler time slice: some 10 ms
+LEAST_CAUTION, MOST_CAUTION = 8, 64  # a leader works alone for this many times its wait
+# The leader waits for helpers for a fraction of the stage's likely time: cycles per item of work,
+# but at least as long as a helper that is awake needs to join.
 PATIENCE_A_PIECE, LEAST_PATIENCE, MOST_PATIENCE = 0.4, 3_000, 400_000.0
 
 
 def ready(sync: np.ndarray, learned: Sequence[int]) -> None:
-    """Set the words by which a leader decides; `learned` is what the last one left there."""
+    """Set the words that guide a leader; `learned` is from the last one."""
     sync[GRAIN], sync[LEAST_WAIT] = WORTH, LEAST_PATIENCE
     sync[CAUTION], sync[ALONE_UNTIL] = learned
 
 
 def learned_by(sync: np.ndarray) -> tuple[int, int]:
-    """What a leader found out about the machine: its caution, and until when it works alone."""
+    """What a leader learned about the machine: its caution, and until when it works alone."""
     return int(sync[CAUTION]), int(sync[ALONE_UNTIL])
 
 
 @compiled(allocates=False)
 def worth(sync, threads, work):
-    """How many threads some work is worth."""
+    """How many threads to use for some work."""
     if work < 2 * sync[GRAIN] or threads == 1:
         return np.int64(1)
     if work < LONG and cycles() < sync[ALONE_UNTIL]:
@@ -84,7 +84,7 @@ def worth(sync, threads, work):
 
 @compiled(allocates=False)
 def muster(sync, place, wanted, work):
-    """Call for helpers; returns how many threads the crew has, the leader included."""
+    """Call helpers; returns the size of the crew, leader included."""
     sync[PLACE] = place
     sync[WANTED] = wanted - 1
     sync[LEFT] = 0
@@ -102,7 +102,7 @@ def muster(sync, place, wanted, work):
 
 @compiled(allocates=False)
 def dismiss(sync, hands):
-    """Wait until all helpers have left the stage; returns the calls of functors that they made."""
+    """Wait until all helpers have left the stage; returns how many functor calls they made."""
     began = cycles()
     while True:
         left = load(sync, LEFT)
@@ -118,7 +118,7 @@ def dismiss(sync, hands):
 
 @compiled(allocates=False)
 def _learn(sync, waited):
-    """Be more cautious after having waited for a thread that did not run, else less."""
+    """Become more cautious after waiting for a thread that did not run, else less."""
     if sync[CAUTION] < 0:
         return  # a leader that never works alone
     if waited > PATIENCE:
@@ -130,7 +130,7 @@ def _learn(sync, waited):
 
 @compiled(allocates=False)
 def join(sync):
-    """Wait for a call and join it; returns its place, 0 at the end, and what `Team` needs."""
+    """Wait for a call and join it; returns its place (0 at the end) and what `Team` needs."""
     began = cycles()
     while True:
         call = load(sync, CALL)
@@ -150,7 +150,7 @@ def join(sync):
 
 @compiled(allocates=False)
 def _closed(sync):
-    """Wait until the leader has closed the call; returns how many threads the crew has."""
+    """Wait until the leader has closed the call; returns the size of the crew."""
     began = cycles()
     while True:
         call = load(sync, CALL)
@@ -158,13 +158,13 @@ def _closed(sync):
             return (call & JOINED) + 1
         if cycles() - began < 2 * MOST_PATIENCE:
             pause()
-        else:  # the leader may be the one that needs this core
+        else:  # the leader may need this core
             give_way()
 
 
 @compiled(allocates=False)
 def leave(sync, made):
-    """Leave a stage, telling the leader how many calls of functors were made."""
+    """Leave a stage and report how many functor calls were made."""
     atomic.add(sync, MADE, made)
     arrive(sync, LEFT)
     wake(sync, LEFT)
@@ -172,7 +172,7 @@ def leave(sync, made):
 
 @compiled(allocates=False)
 def end(sync, outcome):
-    """Send all helpers home; returns what the kernel is to return."""
+    """Dismiss all helpers for good; returns the kernel's result."""
     publish(sync, ENDED, 1)
     atomic.add(sync, CALL, NUMBER)
     wake(sync, CALL)

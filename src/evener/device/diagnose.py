@@ -1,4 +1,4 @@
-"""What the compiler has to say about a user's function, in one line, and about what it returns."""
+"""The compiler's errors about a user's function in one line, and the type of its result."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NOISE = ("Failed in nopython mode pipeline", "During:", "File ", "There are", "
 
 
 class CompileError(Exception):
-    """A function does not compile: `what` is wrong and on which `line` of its file."""
+    """A function does not compile: `what` is wrong at which `line` of its file."""
 
     def __init__(self, what: str, line: int):
         super().__init__(what)
@@ -26,13 +26,13 @@ class CompileError(Exception):
 def compile_alone(function: Compiled, *examples: Any, inner: bool = False) -> Any:
     """Compile a function for arguments of these types; returns the type of its result.
 
-    Arguments that are types of the compiler already, such as an earlier result, stay as they are.
-    ``inner``: only as other compiled code calls it.
+    Arguments may be compiler types already, such as an earlier result. ``inner`` compiles only
+    what compiled callers need.
     """
     import numba
 
     refuse_while_compiling()
-    # Our own types are registered with the first dispatcher.
+    # Making the first dispatcher registers our own types.
     dispatcher = function.inner if inner else function.dispatcher
     signature = tuple(
         example if isinstance(example, numba.types.Type) else function.type_of(example)
@@ -40,14 +40,14 @@ def compile_alone(function: Compiled, *examples: Any, inner: bool = False) -> An
     )
     try:
         dispatcher.compile(signature)
-    except Exception as error:  # the compiler raises much besides its own errors
+    except Exception as error:  # the compiler raises more than its own errors
         what = _about_a_name(error, function.python) or _first_words(error)
         raise CompileError(what, _line(error, function.python)) from None
     return dispatcher.overloads[signature].signature.return_type
 
 
 def is_number(kind: Any) -> bool:
-    """Whether a type of the compiler is that of a number or a truth value."""
+    """Whether a compiler type is a number or a truth value."""
     from numba import types
 
     return isinstance(kind, types.Number | types.Boolean | types.Literal) and not isinstance(
@@ -56,7 +56,7 @@ def is_number(kind: Any) -> bool:
 
 
 def describe(kind: Any) -> str:
-    """A type of the compiler in words."""
+    """A compiler type in words."""
     from numba import types
 
     if isinstance(kind, types.NoneType):
@@ -65,24 +65,24 @@ def describe(kind: Any) -> str:
         return f"sometimes nothing and sometimes {describe(kind.type)}"
     if isinstance(kind, types.UnicodeType | types.StringLiteral):
         return "a string"
-    return f"something of type {kind}"
+    return f"a value of type {kind}"
 
 
 def _about_a_name(error: Exception, function: Any) -> str | None:
-    """What to say of a global that the compiler has no type for, such as a function's helper."""
-    found = _UNKNOWN.search(_COLOUR.sub("", str(error)))
-    return None if found is None else plain_function(function, found[1] or found[2])
+    """The message for a global that has no compiler type, such as a plain helper function."""
+    match = _UNKNOWN.search(_COLOUR.sub("", str(error)))
+    return None if match is None else plain_function(function, match[1] or match[2])
 
 
 def _first_words(error: Exception) -> str:
-    """The first line that says something, with the call that it is about."""
-    lines = [line.strip() for line in _COLOUR.sub("", str(error)).splitlines()]
-    told = [line for line in lines if line and not line.startswith(_NOISE)]
-    if not told:
+    """The first informative line, with the call that it is about."""
+    stripped = (line.strip() for line in _COLOUR.sub("", str(error)).splitlines())
+    lines = [line for line in stripped if line and not line.startswith(_NOISE)]
+    if not lines:
         return type(error).__name__
-    first = told[0]
-    if first.endswith(":") and len(told) > 1:
-        first = f"{first[:-1]} {told[1].removeprefix('>>> ')}"
+    first = lines[0]
+    if first.endswith(":") and len(lines) > 1:
+        first = f"{first[:-1]} {lines[1].removeprefix('>>> ')}"
     return first.removesuffix("Raised from None").strip(". ")
 
 
@@ -91,7 +91,7 @@ def _line(error: Exception, function: Any) -> int:
     code = function.__code__
     inside = {line for _, _, line in code.co_lines() if line is not None}
     location = getattr(error, "loc", None)
-    named = [int(found) for found in _PLACE.findall(_COLOUR.sub("", str(error)))]
+    named = [int(number) for number in _PLACE.findall(_COLOUR.sub("", str(error)))]
     if location is not None:
         named.append(location.line)
     return next((line for line in named if line in inside), code.co_firstlineno)

@@ -1,4 +1,4 @@
-"""Arrays of a GPU that come to the host's memory."""
+"""Copying GPU arrays to host memory."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import numpy as np
 
 from evener.device.team import parallel
 
-AT_ONCE = 1 << 23  # bytes that are downloaded as they are
-_PAGE = 4096  # bytes, at least
+AT_ONCE = 1 << 23  # bytes; smaller arrays are copied directly
+_PAGE = 4096  # bytes; pages may be larger
 _TOUCHED = 1 << 21  # bytes that a core touches at a time
 
 
 def downloaded(array: Any) -> np.ndarray:
-    """A copy of an array of the current GPU in new memory of the host.
+    """Copy an array of the current GPU to new host memory.
 
-    All cores touch the pages of a large one first: the copy has one thread, which would spend most
-    of its time on that (4 against 14 GB/s, beside an H200).
+    All cores first touch the pages of a large copy: the one copying thread would spend most of its
+    time on that (4 against 14 GB/s, beside an H200).
     """
     if array.nbytes < AT_ONCE:
         return array.get()

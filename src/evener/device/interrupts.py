@@ -1,4 +1,4 @@
-"""Ctrl-C while something runs that may swallow it."""
+"""Ctrl-C during code that may swallow it."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 _AGAIN_SECONDS = 0.01
-# Modules whose functions must not end in the middle. Of a compiler that is left between two passes
-# nothing remains; elsewhere its registries, read by generators, would be broken for ever.
+# Modules whose functions must not be interrupted. A compiler stopped between two passes leaves
+# nothing behind; anywhere else its registries, read by generators, would stay broken.
 _DELICATE = ("numba.", "llvmlite.", "weakref")
 _FINALIZERS = ("__del__", "_on_type_disposal")
 
 
 def _handler() -> Callable[..., Any] | None:
-    """What Ctrl-C calls on this thread, if anything."""
+    """The function that Ctrl-C calls on this thread, if any."""
     before = signal.getsignal(signal.SIGINT)
     is_main = threading.current_thread() is threading.main_thread()
     return before if is_main and callable(before) else None
 
 
 def _is_delicate(frame: Any) -> bool:
-    """Whether an exception now would be forgotten, or leave something half done.
+    """Whether an exception now would be lost or leave something half done.
 
-    A finalizer and a callback from C forget it. LLVM's objects are disposed of in one step and
-    marked as such in the next: between the two their memory would be freed twice.
+    Finalizers and callbacks from C lose it. LLVM's objects are freed in one step and marked as
+    freed in the next: an exception between the two would have them freed twice.
     """
     while frame is not None:
         if frame.f_code.co_name in _FINALIZERS:
@@ -41,15 +41,15 @@ def _is_delicate(frame: Any) -> bool:
     return False
 
 
-class _Asked:
-    """Whether Ctrl-C was pressed, and a timer that repeats it where it came at a bad moment."""
+class _Recorder:
+    """Records Ctrl-C and repeats it by a timer if it came at a bad moment."""
 
     def __init__(self, before: Callable[..., Any]):
-        self.before, self.at_all, self.waits, self.ends = before, False, False, False
+        self.before, self.pressed, self.waits, self.ends = before, False, False, False
         self.timer: threading.Timer | None = None
 
     def __call__(self, number: int, frame: Any) -> None:
-        self.at_all = True
+        self.pressed = True
         if self.ends:
             return
         self.waits = _is_delicate(frame)
@@ -61,26 +61,26 @@ class _Asked:
         self.timer.start()
 
     def end(self) -> None:
-        """Let no timer ask any more."""
+        """Stop raising, and cancel the timer."""
         self.ends, self.waits = True, False
         if self.timer is not None:
             self.timer.cancel()
             self.timer.join()
 
 
-_asked: list[_Asked] = []  # of the blocks that the main thread is in
+_recorders: list[_Recorder] = []  # of the blocks that the main thread is in
 
 
-def come_before_passes(event: Any, kind: str) -> None:
-    """Have a Ctrl-C that waits come before the next pass of a compiler, which tells of each."""
+def raise_before_passes(event: Any, kind: str) -> None:
+    """Raise a waiting Ctrl-C before a compiler's next pass, by its events."""
 
     class Passes(event.Listener):
         def on_start(self, _: object) -> None:
             if threading.current_thread() is not threading.main_thread():
                 return
-            waiting = [asked for asked in _asked if asked.waits]
-            for asked in waiting:
-                asked.waits = False
+            waiting = [recorder for recorder in _recorders if recorder.waits]
+            for recorder in waiting:
+                recorder.waits = False
             if waiting:
                 raise KeyboardInterrupt
 
@@ -91,7 +91,7 @@ def come_before_passes(event: Any, kind: str) -> None:
 
 
 def _dispose(error: BaseException) -> None:
-    """Have what the compiler held disposed of now: later a finalizer would meet the next Ctrl-C."""
+    """Free the compiler's objects now: later, a finalizer would meet the next Ctrl-C."""
     traceback.clear_frames(error.__traceback__)
     error.__traceback__ = None
     if "llvmlite" in sys.modules:
@@ -100,11 +100,11 @@ def _dispose(error: BaseException) -> None:
 
 @contextlib.contextmanager
 def kept() -> Iterator[None]:
-    """Let no Ctrl-C be lost, and none come in the middle of what must be finished.
+    """Lose no Ctrl-C, and let none interrupt what must be finished.
 
-    It is an exception wherever the interpreter happens to be. In a finalizer it comes a moment
-    later instead, and within a compiler before its next pass. One that was forgotten all the same
-    is raised again at the end, also in place of an error that comes of it.
+    Ctrl-C raises wherever the interpreter happens to be. In a finalizer it raises a moment later
+    instead, and within a compiler before the next pass. If it was lost anyway it raises again at
+    the end, replacing any error that it caused.
 
     Examples
     --------
@@ -124,28 +124,28 @@ def kept() -> Iterator[None]:
     if before is None:
         yield
         return
-    asked = _Asked(before)
+    recorder = _Recorder(before)
     try:
-        _asked.append(asked)
-        signal.signal(signal.SIGINT, asked)  # within, since the next moment may be the one
+        _recorders.append(recorder)
+        signal.signal(signal.SIGINT, recorder)  # in the try: Ctrl-C may follow at once
         yield
     except BaseException as error:
-        if not asked.at_all or not isinstance(error, Exception | KeyboardInterrupt):
+        if not recorder.pressed or not isinstance(error, Exception | KeyboardInterrupt):
             raise
-        if not isinstance(before, _Asked):  # the outermost block, once for all
+        if not isinstance(before, _Recorder):  # only in the outermost block
             _dispose(error)
         raise KeyboardInterrupt from None
     finally:
-        asked.end()
-        _asked.remove(asked)
+        recorder.end()
+        _recorders.remove(recorder)
         signal.signal(signal.SIGINT, before)
-    if asked.at_all:
+    if recorder.pressed:
         raise KeyboardInterrupt
 
 
 @contextlib.contextmanager
 def held_back() -> Iterator[None]:
-    """Let Ctrl-C wait until the end: for what must not be left half done, and takes no second.
+    """Delay Ctrl-C until the end, for short work that must not be left half done.
 
     Examples
     --------
@@ -164,11 +164,11 @@ def held_back() -> Iterator[None]:
     if before is None:
         yield
         return
-    asked: list[tuple[int, Any]] = []
-    signal.signal(signal.SIGINT, lambda number, frame: asked.append((number, frame)))
+    calls: list[tuple[int, Any]] = []
+    signal.signal(signal.SIGINT, lambda number, frame: calls.append((number, frame)))
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-    if asked:
-        before(*asked[0])
+    if calls:
+        before(*calls[0])

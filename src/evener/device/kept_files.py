@@ -1,11 +1,10 @@
-"""Files in the user's cache folder: compiled code, and what was measured or checked.
+"""Files in the user's cache folder: compiled code, measurements and checks.
 
-Compiled code is machine code and pickles, so a file that somebody else could have written is never
-read: folder and file must belong to the user and be writable by nobody else. A file begins with a
-hash of its name and of the rest: loading would not notice damaged machine code, nor a file under
-another's name. It is put in place by a rename, so that two processes that make the same file at
-once each write a whole one, and either serves. What was used longest ago goes when there is too
-much.
+Compiled code is machine code and pickles, so a file that another user could have written is never
+read: folder and file must belong to the user and be writable by no one else. A file begins with a
+hash of its name and content: loading would not notice damaged machine code or a wrong name. It is
+put in place by a rename, so that two processes that make the same file at once each write a whole
+one, and either works. The least recently used files are removed when there is too much.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ from evener.device.limits import parse_bytes
 from evener.errors import EvenerError
 
 _HASH_BYTES = hashlib.sha256().digest_size
-_ROOM = 1 << 30  # bytes that all files together may take, unless EVENER_CACHE_SIZE says else
-_ENOUGH = 0.9  # of that room, when files have to go
-_STALE_SECONDS = 3600  # the file of a process that was ended while it wrote
+_ROOM = 1 << 30  # bytes that all files together may take, unless EVENER_CACHE_SIZE is set
+_ENOUGH = 0.9  # of that room: what a cleanup leaves
+_STALE_SECONDS = 3600  # age of a file whose writer was killed
 _TEMPORARY = ".tmp"
 
 
@@ -39,7 +38,7 @@ def cache_folder() -> Path:
 
 
 def cache_room() -> int:
-    """How many bytes files may take together: ``EVENER_CACHE_SIZE``, else 1 GiB."""
+    """Bytes that all files may take together: ``EVENER_CACHE_SIZE``, else 1 GiB."""
     chosen = os.environ.get("EVENER_CACHE_SIZE")
     try:
         return parse_bytes(chosen) if chosen else _ROOM
@@ -48,16 +47,16 @@ def cache_room() -> int:
 
 
 def why_unusable(folder: Path) -> str | None:
-    """Why a folder cannot be trusted with code, in words; None if it can, or is not there yet."""
+    """Why a folder cannot be trusted with code; None if it can, or does not exist yet."""
     try:
-        found = folder.stat()
+        status = folder.stat()
     except OSError:
         return None
-    return _why_foreign(found, stat.S_ISDIR(found.st_mode), "is no folder")
+    return _why_foreign(status, stat.S_ISDIR(status.st_mode), "is not a folder")
 
 
 def load_bytes(name: str) -> bytes | None:
-    """What was kept under a name; None if that is nothing, damaged, or not the user's own."""
+    """The content saved under a name; None if missing, damaged, or not the user's own."""
     folder = _trusted_folder()
     if folder is None:
         return None
@@ -67,24 +66,24 @@ def load_bytes(name: str) -> bytes | None:
     except OSError:
         return None
     with os.fdopen(handle, "rb") as file:
-        found = os.fstat(handle)
-        if _why_foreign(found, stat.S_ISREG(found.st_mode), "is no file") is not None:
+        status = os.fstat(handle)
+        if _why_foreign(status, stat.S_ISREG(status.st_mode), "is not a file") is not None:
             return None
         content = file.read()
         with contextlib.suppress(OSError):
-            os.utime(handle)  # it was used just now
+            os.utime(handle)  # mark it as used now
     is_whole = content[:_HASH_BYTES] == _digest(name, content[_HASH_BYTES:])
     return content[_HASH_BYTES:] if is_whole else None
 
 
 def has_bytes(name: str) -> bool:
-    """Whether something is kept under a name."""
+    """Whether a file with this name is kept."""
     folder = _trusted_folder()
     return folder is not None and (folder / name).exists()
 
 
 def save_bytes(name: str, content: bytes) -> None:
-    """Keep something under a name; a read-only or full disk only costs the cache."""
+    """Save content under a name; a read-only or full disk is not an error."""
     with contextlib.suppress(OSError):
         cache_folder().mkdir(mode=0o700, parents=True, exist_ok=True)
         folder = _trusted_folder()
@@ -102,15 +101,15 @@ def save_bytes(name: str, content: bytes) -> None:
 
 
 def kept_files() -> list[tuple[Path, int]]:
-    """The files in the cache folder and their bytes, those first that were used longest ago."""
-    found = []
+    """The files in the cache folder and their sizes, least recently used first."""
+    files = []
     with contextlib.suppress(OSError), os.scandir(cache_folder()) as entries:
         for entry in entries:
             with contextlib.suppress(OSError):  # another process may have removed it
                 about = entry.stat(follow_symlinks=False)
                 if stat.S_ISREG(about.st_mode):
-                    found.append((about.st_mtime, Path(entry.path), about.st_size))
-    return [(path, size) for _, path, size in sorted(found)]
+                    files.append((about.st_mtime, Path(entry.path), about.st_size))
+    return [(path, size) for _, path, size in sorted(files)]
 
 
 def clear_files() -> int:
@@ -124,7 +123,7 @@ def clear_files() -> int:
 
 
 def _make_room(folder: Path, wanted: int) -> None:
-    """Remove what was used longest ago until there is room, and what nobody writes any more."""
+    """Remove the least recently used files until there is room, and stale temporary ones."""
     files = kept_files()
     before = time.time() - _STALE_SECONDS
     total, room = wanted + sum(size for _, size in files), cache_room()
@@ -143,19 +142,19 @@ def _digest(name: str, content: bytes) -> bytes:
     return hashlib.sha256(name.encode() + b"\0" + content).digest()
 
 
-_told: set[Path] = set()  # folders of which the user was told
+_warned: set[Path] = set()  # folders that the user was warned about
 
 
 def _trusted_folder() -> Path | None:
-    """The cache folder, if nobody else can write to it; else that is said, once."""
+    """The cache folder if only the user can write to it; else None, with one warning."""
     folder = cache_folder()
     why = why_unusable(folder)
     if why is None:
         return folder
-    if folder not in _told:
-        _told.add(folder)
+    if folder not in _warned:
+        _warned.add(folder)
         warnings.warn(
-            f"{folder} {why}, so compiled code is neither read from there nor kept; set "
+            f"{folder} {why}, so compiled code is neither read from nor saved to it; set "
             "EVENER_CACHE to a folder of your own.",
             RuntimeWarning,
             stacklevel=2,
@@ -163,11 +162,11 @@ def _trusted_folder() -> Path | None:
     return None
 
 
-def _why_foreign(found: os.stat_result, is_right: bool, otherwise: str) -> str | None:
+def _why_foreign(status: os.stat_result, is_right: bool, otherwise: str) -> str | None:
     if not is_right:
         return otherwise
-    if found.st_uid != os.geteuid():
+    if status.st_uid != os.geteuid():
         return "belongs to another user"
-    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        return "can be written to by other users"
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return "is writable by other users"
     return None

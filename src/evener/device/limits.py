@@ -1,4 +1,4 @@
-"""Cores and memory that this process may use: what its control groups and limits leave to it."""
+"""Cores and memory that this process may use under its control groups and limits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from evener.errors import EvenerError, MemoryBudgetError
 
-_MOST_THREADS = 1024  # beyond the cores there are: more only wait for each other
+_MOST_THREADS = 1024  # or the cores, if more: further threads only wait
 _CGROUP = "/sys/fs/cgroup"
 _OWN_GROUPS = "/proc/self/cgroup"
 _MEMORY_FILES = {  # limit and usage, by version of control groups
@@ -26,7 +26,7 @@ _UNITS = {"": 1, "b": 1} | {
     for power, letter in enumerate("kmgt", start=1)
     for ending, base in (("ib", 1024), ("b", 1000))
 }
-_MOST_BYTES = 1 << 62  # more than a process can address: larger amounts are no limit
+_MOST_BYTES = 1 << 62  # more than a process can address: a larger limit is the same
 _AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")
 
 
@@ -63,7 +63,7 @@ def _granted_cores() -> int:
 
 
 def _cgroup_cpu_quota() -> float | None:
-    """Cores' worth of time that the control groups grant; None when they set no quota."""
+    """CPU quota of the control groups, in cores; None if they set none."""
     quotas = []
     for folder in _groups(""):
         fields = _read(f"{folder}/cpu.max").split()  # "quota period" or "max period"
@@ -77,10 +77,10 @@ def _cgroup_cpu_quota() -> float | None:
 
 
 def _groups(controller: str) -> Iterator[str]:
-    """The folder of this process's control group and those around it: each may set a limit.
+    """The folders of this process's control group and its ancestors: each may set a limit.
 
-    Version 2 is the controller ``""``. In a container the path of the host may not be there, but
-    the folder at the top is then the container's own group.
+    Version 2 is the controller ``""``. In a container the host's path may not exist, but the top
+    folder is then the container's own group.
     """
     top = f"{_CGROUP}/{controller}".rstrip("/")
     if controller == "" and os.path.isdir(f"{_CGROUP}/unified"):
@@ -95,28 +95,28 @@ def _groups(controller: str) -> Iterator[str]:
 @functools.cache
 def _own_groups() -> dict[str, str]:
     """The path of this process's group under each controller."""
-    found: dict[str, str] = {}
+    paths: dict[str, str] = {}
     for line in _read(_OWN_GROUPS).splitlines():
         _, controllers, path = line.split(":", 2)
-        found |= dict.fromkeys(controllers.split(","), path)
-    return found
+        paths |= dict.fromkeys(controllers.split(","), path)
+    return paths
 
 
 def available_memory() -> int:
     """Bytes that can still be allocated.
 
-    That is what is free in the machine, in the control groups of this process, and below its limits
+    The least of what is free in the machine, in this process's control groups, and under its limits
     of address space and data (``ulimit -v`` and ``-d``).
     """
     candidates, machine = [_machine_available()], _machine_total()
     for controller, (limit_file, usage_file) in _MEMORY_FILES.items():
         for folder in _groups(controller):
             limit = _read_int(f"{folder}/{limit_file}")
-            if limit is None or limit >= machine:  # version 1 writes no limit as a huge one
+            if limit is None or limit >= machine:  # version 1: a huge one means none
                 continue
             usage = _read_int(f"{folder}/{usage_file}")
             if usage is not None:
-                # The page cache counts as usage but is given up on demand.
+                # The page cache counts as usage but is freed on demand.
                 candidates.append(limit - usage + _cgroup_reclaimable(folder))
     used = None
     for name, field in (("RLIMIT_AS", "VmSize"), ("RLIMIT_DATA", "VmData")):
@@ -128,7 +128,7 @@ def available_memory() -> int:
 
 
 def total_memory() -> int:
-    """Bytes of memory of the machine, or those that this process may use where that is less."""
+    """Bytes of memory of the machine, or that this process may use if fewer."""
     totals: list[int | None] = [_machine_total()]
     for controller, (limit_file, _) in _MEMORY_FILES.items():
         totals += [_read_int(f"{folder}/{limit_file}") for folder in _groups(controller)]
@@ -156,7 +156,7 @@ def _memory_of_process() -> dict[str, int]:
 
 
 def require_memory(nbytes: int, purpose: str) -> None:
-    """Refuse a request that cannot fit, before anything is allocated for it.
+    """Refuse a request that cannot fit, before allocating anything.
 
     Examples
     --------
@@ -173,7 +173,7 @@ def require_memory(nbytes: int, purpose: str) -> None:
 
 
 def require_address_space(nbytes: int, purpose: str) -> None:
-    """Refuse what needs more address space than ``ulimit -v`` leaves, where there is such a limit.
+    """Refuse a request for more address space than ``ulimit -v`` leaves.
 
     Examples
     --------
@@ -207,8 +207,8 @@ def format_bytes(nbytes: float) -> str:
     raise AssertionError("unreachable")
 
 
-def parse_bytes(given: Any) -> int:
-    """A number of bytes, as a whole number or as text with a unit.
+def parse_bytes(amount: Any) -> int:
+    """A number of bytes, from an integer or from text with a unit.
 
     Examples
     --------
@@ -216,12 +216,14 @@ def parse_bytes(given: Any) -> int:
     >>> parse_bytes("4GiB"), parse_bytes("1.5 kB"), parse_bytes(100)
     (4294967296, 1500, 100)
     """
-    if isinstance(given, int | np.integer) and not isinstance(given, bool) and given >= 0:
-        return min(int(given), _MOST_BYTES)
-    found = _AMOUNT.fullmatch(given.strip()) if isinstance(given, str) else None
-    if found is None or found[2].lower() not in _UNITS:
-        raise EvenerError(f"{given!r} is no amount of memory; write it as 4GiB, 500MB or in bytes.")
-    return int(min(Decimal(found[1]) * _UNITS[found[2].lower()], _MOST_BYTES))
+    if isinstance(amount, int | np.integer) and not isinstance(amount, bool) and amount >= 0:
+        return min(int(amount), _MOST_BYTES)
+    match = _AMOUNT.fullmatch(amount.strip()) if isinstance(amount, str) else None
+    if match is None or match[2].lower() not in _UNITS:
+        raise EvenerError(
+            f"{amount!r} is not an amount of memory; write it as 4GiB, 500MB or in bytes."
+        )
+    return int(min(Decimal(match[1]) * _UNITS[match[2].lower()], _MOST_BYTES))
 
 
 def _machine_available() -> int:

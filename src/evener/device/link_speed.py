@@ -1,4 +1,4 @@
-"""How fast values travel between devices: measured, in bytes a second."""
+"""Measured transfer rates between devices, in bytes per second."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _TIMES = 3
 
 
 def host_rate() -> float:
-    """Bytes a second of values that are picked, carried over and put in place at random.
+    """Bytes per second of gathering values at random and scattering them at random.
 
-    That is what an exchange between two parts in the memory of the host does.
+    An exchange between two parts in host memory does the same.
 
     Examples
     --------
@@ -36,7 +36,7 @@ def host_rate() -> float:
 
 
 def gpu_rate(ordinal: int = 0) -> float:
-    """Bytes a second between pinned memory of the host and a GPU, there or back."""
+    """Bytes per second between pinned host memory and a GPU, either way."""
     from evener.device.cuda import library, on, synchronize
 
     cupy = library()

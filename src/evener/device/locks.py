@@ -1,12 +1,12 @@
-"""Locks that tell a signal handler, and the locks of a process that forks.
+"""Locks that detect a signal handler, and the locks that a fork takes.
 
-The order in which locks are taken, the first first:
+Locks are taken in this order:
 
-1. `team._together`, by runs whose threads meet at barriers: one at a time;
-2. Numba's lock of its compiler (`compile.compiler_lock`): the only one around compiling;
-3. llvmlite's around each call of LLVM, which only a fork takes by itself;
-4. those of the pool of threads, of the progress display and of mapped files, for some lines each,
-   within which no other is taken.
+1. `team._together`, by runs whose threads wait at barriers: one run at a time;
+2. Numba's compiler lock (`compile.compiler_lock`): the only one around compiling;
+3. llvmlite's lock around each call of LLVM, which only a fork takes by itself;
+4. those of the thread pool, the progress display and mapped files, each for a few lines within
+   which no other is taken.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import importlib
-import logging  # noqa: F401  before our hook at a fork, see `_before_fork`
+import logging  # noqa: F401  before our fork hook, see `_before_fork`
 import os
 import sys
 import threading
@@ -23,19 +23,19 @@ from typing import Any
 
 from evener.errors import DeviceError
 
-_LOADED_LATE = ("evener", "numba", "llvmlite")  # while threads may already fork
+_LOADED_LATE = ("evener", "numba", "llvmlite")  # when threads may already fork
 _PATIENCE = 60.0  # seconds that a fork waits for another thread to compile
 
 _REFUSED = (
     "Evener was called by a signal handler that interrupted another call of it; let the handler "
-    "set a flag, and call Evener when the first call is over."
+    "set a flag, and call Evener when the first call has returned."
 )
 
 
 def refuse_while_compiling() -> None:
-    """Let nobody compile in the middle of compiling: only a signal handler asks for that.
+    """Refuse to compile in the middle of compiling: only a signal handler asks for that.
 
-    The compiler's own lock lets its owner in, who would find everything half done.
+    The compiler's own lock is reentrant, so a handler would find everything half done.
     """
     lock = _lock_of_compiler()
     if lock is not None and lock._lock._is_owned():
@@ -44,7 +44,7 @@ def refuse_while_compiling() -> None:
 
 @contextlib.contextmanager
 def refusing_half_loaded() -> Iterator[None]:
-    """Say what it is when a signal handler meets a module that it interrupted in loading."""
+    """Explain the error if a signal handler uses a module whose import it interrupted."""
     try:
         yield
     except (ImportError, AttributeError) as error:
@@ -54,14 +54,14 @@ def refusing_half_loaded() -> Iterator[None]:
 
 
 class OwnLock:
-    """A lock that its owner does not wait for.
+    """A lock that raises where its owner would wait for itself.
 
-    A signal handler runs on the main thread, in the middle of what it interrupted. If that holds
-    the lock, waiting would never end.
+    A signal handler runs on the main thread, in the middle of other code. If that code holds the
+    lock, waiting would never end.
     """
 
     def __init__(self) -> None:
-        self._lock: Any = threading.RLock()  # of which its owner can be asked
+        self._lock: Any = threading.RLock()  # it knows its owner
 
     def __enter__(self) -> None:
         if self._lock._is_owned():
@@ -78,17 +78,17 @@ def _lock_of_compiler() -> Any:
 
 
 def _locks_of_fork() -> list[Any]:
-    """What a fork takes, in this order: each has the lock proper as ``_lock``.
+    """The locks that a fork takes, in this order; ``_lock`` of each is the lock proper.
 
-    LLVM's is free when Numba's is, but for finalizers. Where Numba's is not to be had for too long,
-    a child with LLVM's can still compile: only what the other thread was compiling is half done.
+    LLVM's is free when Numba's is, except for finalizers. If Numba's stays taken for too long, a
+    child that holds LLVM's can still compile: only the other thread's compilation is half done.
     """
     llvm = getattr(sys.modules.get("llvmlite.binding.ffi"), "lib", None)
-    found = _lock_of_compiler(), getattr(llvm, "_lock", None)
-    return [lock for lock in found if lock is not None]
+    locks = _lock_of_compiler(), getattr(llvm, "_lock", None)
+    return [lock for lock in locks if lock is not None]
 
 
-_forking: dict[int, list[Any]] = {}  # threads that fork, and the locks that they have
+_forking: dict[int, list[Any]] = {}  # threads that fork, and the locks that they hold
 
 
 def _half_loaded() -> Iterator[str]:
@@ -99,17 +99,17 @@ def _half_loaded() -> Iterator[str]:
 
 
 def _finish_imports() -> None:
-    """Wait for modules that other threads load: in a child nobody would let go of their locks."""
+    """Wait for imports by other threads: in a child no thread would release their locks."""
     for name in _half_loaded():
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
 
 
 def _before_fork() -> None:
-    """Wait until nobody compiles: a child would inherit a compiler that was left in the middle.
+    """Wait until no thread compiles: a child would inherit a half-done compilation.
 
-    Hooks run the latest first. That of `logging` takes its lock, for which a thread that loads or
-    compiles may wait: it must run after this one, so `logging` is imported before.
+    Hooks run in reverse order of registration. That of `logging` takes its lock, which a thread
+    that loads or compiles may wait for: it must run after this one, so `logging` is imported first.
     """
     _finish_imports()
     held = _forking[threading.get_ident()] = []
@@ -124,7 +124,7 @@ def _after_fork_in_parent() -> None:
 
 
 def _after_fork_in_child() -> None:
-    """Whoever else held a lock is not there to let it go."""
+    """Replace the locks of threads that do not exist in the child."""
     held = _forking.pop(threading.get_ident(), [])
     _forking.clear()
     for lock in _locks_of_fork():
@@ -136,7 +136,7 @@ def _after_fork_in_child() -> None:
 
 
 def _forget_calls() -> None:
-    """Let Numba forget what another thread was compiling: it would take that for a recursion."""
+    """Clear what another thread was compiling: Numba would take that for a recursion."""
     registry, dispatchers = map(sys.modules.get, ("numba.core.registry", "numba.core.dispatcher"))
     if registry is not None and dispatchers is not None:
         registry.cpu_target.typing_context.callstack.__init__()

@@ -1,12 +1,12 @@
-"""Files mapped into memory, where one that is cut short meanwhile is an error and not the end.
+"""Files mapped into memory: a file that is cut short raises an error and does not kill the process.
 
-The processor reads a mapped file without asking anybody. Where another program has cut the file
-short there is nothing to read, and the system ends the process with SIGBUS. So a handler puts empty
-memory there, for the instruction to go on with, and notes which file it was. `require_whole` raises
-the error; compiled work calls it when it ends, a run before and after. A thread of the caller's
-that met the hole in NumPy gets the error thrown into it.
+The processor reads a mapped file without a system call. Where another program has cut the file
+short the system ends the process with SIGBUS. So a handler maps empty memory there, for the
+instruction to continue with, and notes the file. `require_whole` raises the error; compiled work
+calls it at its end, a run before and after. In a thread of the caller's that met the hole in NumPy
+the handler has the error raised.
 
-What cannot be helped: a file that is overwritten in place shows its new content at once.
+A file that is overwritten in place cannot be detected: it shows its new content at once.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ import numpy as np
 
 from evener.errors import GraphFormatError
 
-_FIXED, _ADDRESS_OFFSET = 0x10, 16  # Linux: MAP_FIXED; where siginfo_t has the address
+_FIXED, _ADDRESS_OFFSET = 0x10, 16  # Linux: MAP_FIXED; the address in siginfo_t
 _SIGINFO, _ON_STACK = 0x4, 0x08000000
 _KNOWN = sys.platform == "linux" and platform.machine() in ("x86_64", "aarch64")
 
 _live: dict[int, weakref.ref[MappedFile]] = {}  # by address
-_cut: list[MappedFile] = []  # met by the handler, and not told yet
-_handler: Any = None  # what the system calls, and what it called before: they must stay alive
+_cut: list[MappedFile] = []  # met by the handler, not yet reported
+_handler: Any = None  # what the system calls, and called before: they must stay alive
 _lock = threading.RLock()
 
 
 class MappedFile(mmap.mmap):
-    """The mapping of one file, by a name that errors tell."""
+    """The mapping of one file, with its name for errors."""
 
     name: str
     address = 0
 
     def is_whole(self) -> bool:
-        """Whether the file still has all that was mapped."""
+        """Whether the file is as long as when it was mapped."""
         with contextlib.suppress(OSError, ValueError):
             return self.size() >= len(self)
         return True
@@ -54,9 +54,9 @@ class MappedFile(mmap.mmap):
 
 
 def map_file(descriptor: int, name: str, *, once: bool = False) -> np.ndarray:
-    """The bytes of an open file, mapped; copy-on-write, so that kernels get an ordinary array.
+    """Map the bytes of an open file; copy-on-write, so that kernels get an ordinary array.
 
-    They are read from beginning to end, ``once``, or in any order.
+    ``once``: they will be read from beginning to end.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def map_file(descriptor: int, name: str, *, once: bool = False) -> np.ndarray:
 
 
 def require_whole(*arrays: np.ndarray | None) -> None:
-    """Raise GraphFormatError if a hole was met in any mapped file, or these arrays lost theirs.
+    """Raise GraphFormatError if any mapped file had a hole, or a file of these arrays is cut short.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def _sentence(mapped: MappedFile) -> str:
 
 
 def _install() -> None:
-    """Have the system call `_on_bus_error`, unless the program has a handler of its own."""
+    """Install the handler of SIGBUS, unless the program has its own."""
     global _handler
     if _handler is not None:
         return
@@ -132,7 +132,7 @@ def _install() -> None:
     def on_bus_error(number: int, info: int, _context: int) -> None:
         address = ctypes.c_uint64.from_address(info + _ADDRESS_OFFSET).value
         if not _fill(libc, address):
-            # None of ours: the instruction fails again, and what was there before hears of it.
+            # Not our file: the instruction fails again, and the previous handler gets it.
             libc.sigaction(number, ctypes.byref(before), None)
 
     prototype = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
@@ -144,7 +144,7 @@ def _install() -> None:
 
 
 def _fill(libc: Any, address: int) -> bool:
-    """Put empty memory from the page of an address to the end of its file."""
+    """Map empty memory from the page of an address to the end of its file."""
     for start, reference in list(_live.items()):
         mapped = reference()
         if mapped is not None and start <= address < start + len(mapped):
@@ -160,9 +160,9 @@ def _fill(libc: Any, address: int) -> bool:
 
 
 def _throw(thread: int, mapped: MappedFile) -> None:
-    """Raise the error in a thread, unless it was told meanwhile.
+    """Raise the error in a thread, unless it was raised meanwhile.
 
-    From a thread of its own: the handler runs in the middle of an instruction, where an exception
+    Runs on its own thread: the handler runs in the middle of an instruction, where an exception
     would be lost.
     """
     import ctypes

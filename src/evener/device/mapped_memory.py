@@ -1,8 +1,7 @@
-"""Arrays of the host's memory that a GPU reads in place, over the bus.
+"""Host arrays that a GPU reads in place, over the bus.
 
-Their pages are locked and mapped into the address space of the GPU, where a kernel finds them like
-any other array. They stay what they are for the host: nothing is copied, unless the pages are not
-the array's own.
+Their pages are locked and mapped into the address space of the GPU, where a kernel reads them like
+any other array. Nothing is copied unless an array shares its pages with others.
 """
 
 from __future__ import annotations
@@ -17,18 +16,18 @@ import numpy as np
 from evener.device import cuda
 from evener.errors import DeviceError
 
-OWN_PAGES = 1 << 20  # bytes from which on an array shares at most its first and last page
-_PORTABLE_AND_MAPPED = 1 | 2  # cudaHostRegister: for every GPU, and in their address space
+OWN_PAGES = 1 << 20  # bytes from which an array shares at most its first and last page
+_PORTABLE_AND_MAPPED = 1 | 2  # cudaHostRegister: for all GPUs, in their address space
 
 
 class Locked:
-    """Memory of the host that is locked as long as this lives."""
+    """Host memory that is locked as long as this object lives."""
 
     def __init__(self, array: np.ndarray):
         runtime = cuda.library().cuda.runtime
         self.nbytes = array.nbytes
         runtime.hostRegister(array.ctypes.data, array.nbytes, _PORTABLE_AND_MAPPED)
-        # The array must not go before its pages are released; the driver does so at the exit.
+        # Keeps the array until its pages are released; at exit the driver releases them.
         weakref.finalize(self, _release, array).atexit = False
         self.address = runtime.pointerGetAttributes(array.ctypes.data).devicePointer
 
@@ -37,7 +36,7 @@ _locked: weakref.WeakValueDictionary[tuple[int, int], Locked] = weakref.WeakValu
 
 
 def map_array(array: np.ndarray) -> Any:
-    """An array of CuPy whose memory is that of the host, for the current GPU."""
+    """A CuPy array in host memory, for the current GPU."""
     library = cuda.library()
     if array.nbytes == 0:
         return library.asarray(array)
@@ -47,7 +46,7 @@ def map_array(array: np.ndarray) -> Any:
 
 
 def mapped_bytes() -> int:
-    """Bytes that are locked at present.
+    """Bytes that are locked now.
 
     Examples
     --------
@@ -59,7 +58,7 @@ def mapped_bytes() -> int:
 
 
 def bytes_to_map(array: np.ndarray) -> int:
-    """Memory that mapping takes beyond what the array has: pages of a file must be there.
+    """Extra memory that mapping an array takes: pages of a file must be in memory.
 
     Examples
     --------
@@ -76,25 +75,25 @@ def bytes_to_map(array: np.ndarray) -> int:
 
 
 def _lock(array: np.ndarray) -> Locked:
-    """The array's memory, locked once for all who map it; a copy where it cannot be."""
+    """The array's memory, locked once for all its mappings; a copy if that fails."""
     key = (array.ctypes.data, array.nbytes)
-    found = _locked.get(key)
-    if found is not None:
-        return found
+    locked = _locked.get(key)
+    if locked is not None:
+        return locked
     if array.nbytes >= OWN_PAGES:
         with contextlib.suppress(cuda.library().cuda.runtime.CUDARuntimeError):
-            _locked[key] = found = Locked(array)
-            return found
+            _locked[key] = locked = Locked(array)
+            return locked
     pages = np.frombuffer(mmap.mmap(-1, array.nbytes), np.uint8)
     pages[:] = array.view(np.uint8)
     try:
-        _locked[pages.ctypes.data, pages.nbytes] = found = Locked(pages)
+        _locked[pages.ctypes.data, pages.nbytes] = locked = Locked(pages)
     except cuda.library().cuda.runtime.CUDARuntimeError as error:
         raise DeviceError(
-            f"{array.nbytes:,} bytes of the host's memory cannot be locked for the GPU ({error}); "
+            f"{array.nbytes:,} bytes of host memory cannot be locked for the GPU ({error}); "
             "use device='cpu'."
         ) from error
-    return found
+    return locked
 
 
 def _release(array: np.ndarray) -> None:

@@ -1,6 +1,6 @@
-"""Properties that are computed when first asked for, and no lock with them.
+"""Properties that are computed on first access, without a lock.
 
-`functools.cached_property` has a lock for each property up to Python 3.11, shared by all objects:
+Up to Python 3.11 `functools.cached_property` has a lock for each property, shared by all objects:
 one thread computes at a time, and a child that is forked meanwhile waits for ever.
 """
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class once(Generic[T]):
-    """A property that is computed once; two threads may compute it at once, and one value stays.
+    """A property that is computed once; if two threads compute it at once, one value stays.
 
     Examples
     --------
@@ -41,7 +41,7 @@ class once(Generic[T]):
     @overload
     def __get__(self, instance: object, owner: type) -> T: ...
     def __get__(self, instance: Any, owner: type) -> Any:
-        """Compute the value and put it where it is found without this."""
+        """Compute the value and store it where later accesses find it."""
         if instance is None:
             return self
         return instance.__dict__.setdefault(self._name, self._compute(instance))

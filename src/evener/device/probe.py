@@ -1,7 +1,7 @@
-"""What there is to compute on: the interpreter, the cores granted, and the GPUs of the driver.
+"""The devices of this machine: the interpreter, the cores granted, and the GPUs of the driver.
 
-The CUDA driver is asked through its C interface, so that no package is needed to see a GPU. Its
-initialisation does not survive a ``fork``: a process that forks workers which use a GPU asks there.
+The CUDA driver is queried through its C interface, so that no package is needed to see a GPU. Its
+initialisation does not survive a ``fork``: if forked workers use a GPU, only they may query it.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _CAPABILITY_MINOR = 76
 
 @dataclass(frozen=True)
 class DeviceInfo:
-    """One device: ``available`` when it is there and answers; ``note`` says what it is used for.
+    """One device: ``available`` if it responds; ``note`` says what it is used for.
 
     Attributes
     ----------
     name
-        What it is called on the command line: ``python``, ``cpu``, ``cuda:0``.
+        Its name on the command line: ``python``, ``cpu``, ``cuda:0``.
     kind
         ``python``, ``cpu`` or ``cuda``.
     description
@@ -37,13 +37,13 @@ class DeviceInfo:
     cores
         Cores granted to this process, or multiprocessors of a GPU.
     memory_bytes
-        Memory in all; what the container grants, where that is less than the machine has.
+        Total memory, or what the container grants if that is less.
     available
-        Whether it is there and answers.
+        Whether it is there and responds.
     note
         What this version of Evener does with it, or why it is not available.
     memory_available_bytes
-        Memory that can still be allocated; None where only a running program could tell.
+        Memory that can still be allocated; None if only a running program can tell.
     compute_capability
         Of a GPU, such as ``"9.0"``.
     """
@@ -72,7 +72,7 @@ def list_devices() -> list[DeviceInfo]:
 
 
 def why_no_cuda() -> str | None:
-    """The reason, in a sentence, why there is no CUDA GPU; None if there is one.
+    """Why there is no CUDA GPU, in a sentence; None if there is one.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def why_no_cuda() -> str | None:
 
 
 def _cuda_devices() -> tuple[list[DeviceInfo], str | None]:
-    """The GPUs that the driver knows, and if there are none the reason."""
+    """The GPUs that the driver finds, and the reason if there are none."""
     try:
         driver = ctypes.CDLL(_CUDA_LIBRARY)
     except OSError:
@@ -92,11 +92,11 @@ def _cuda_devices() -> tuple[list[DeviceInfo], str | None]:
     count = ctypes.c_int(0)
     status = driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count))
     if status not in (0, _NO_DEVICE):
-        return [], f"No CUDA GPU: the driver does not start, it says {_error(driver, status)}."
+        return [], f"No CUDA GPU: the driver does not start and reports {_error(driver, status)}."
     if count.value == 0:
         hidden = os.environ.get("CUDA_VISIBLE_DEVICES")
         why = "" if hidden is None else f" (CUDA_VISIBLE_DEVICES is {hidden!r})"
-        return [], f"No CUDA GPU: the NVIDIA driver knows none{why}."
+        return [], f"No CUDA GPU: the NVIDIA driver finds none{why}."
     return [_gpu(driver, ordinal) for ordinal in range(count.value)], None
 
 
@@ -147,7 +147,7 @@ def _gpu(driver: Any, ordinal: int) -> DeviceInfo:
         for which in (_CAPABILITY_MAJOR, _CAPABILITY_MINOR, _MULTIPROCESSORS)
     ]
     if status or None in numbers:
-        reason = f"the driver says {_error(driver, status)}" if status else "it does not answer"
+        reason = f"the driver reports {_error(driver, status)}" if status else "no response"
         return DeviceInfo(f"cuda:{ordinal}", "cuda", "CUDA GPU", None, None, False, reason)
     major, minor, multiprocessors = numbers
     return DeviceInfo(

@@ -1,9 +1,9 @@
-"""Where arrays are and the work on them is done: the host with its cores, or a GPU.
+"""Places with arrays and the processors that work on them: the host, or a GPU.
 
-A function of `parallel` that begins ``f(chunk, size, …)`` and works on the items from
-``chunk * size`` up to the next chunk serves both: the cores take long chunks, and the threads of a
-GPU chunks of one item, so that neighbours touch neighbouring memory. One text, hence one result;
-only a sum of products of floats would differ, see `evener.device.random.rounded_product`.
+A `parallel` function ``f(chunk, size, …)`` that works on the items from ``chunk * size`` up to the
+next chunk runs on both: cores take long chunks, and threads of a GPU one item each, so that
+neighbours touch neighbouring memory. One source gives one result; only a sum of products of floats
+would differ, see `evener.device.random.rounded_product`.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from evener.device.team import Parallel
 from evener.device.warp import BLOCK, block, num_blocks, thread_of_block
 from evener.errors import DeviceError, MemoryBudgetError
 
-_BLOCKS_EACH = 2  # on a multiprocessor
+_BLOCKS_EACH = 2  # per multiprocessor
 
 
 class Host:
-    """The cores, and arrays of NumPy."""
+    """The cores, and NumPy arrays."""
 
     library: Any = np
 
     def each(self, function: Parallel, num_items: int, size: int, *arguments: Any) -> None:
-        """Run ``function(chunk, size, *arguments)`` for the chunks of so many items."""
+        """Run ``function(chunk, size, *arguments)`` for each chunk of the items."""
         function(-(-num_items // size), size, *arguments)
 
     def require(self, nbytes: int, purpose: str) -> None:
-        """Refuse what cannot fit, before anything is allocated for it."""
+        """Refuse a request that cannot fit, before allocating anything."""
         require_memory(nbytes, purpose)
 
     def __enter__(self) -> Host:
@@ -46,7 +46,7 @@ class Host:
 
 
 class Gpu:
-    """A GPU, and arrays of CuPy there; within a ``with`` it is the current one."""
+    """A GPU, and CuPy arrays on it; within a ``with`` it is the current one."""
 
     def __init__(self, ordinal: int | None = None):
         cuda.require(ordinal)
@@ -55,25 +55,25 @@ class Gpu:
         self._within: list[Any] = []
 
     def each(self, function: Parallel, num_items: int, size: int, *arguments: Any) -> None:
-        """Start ``function(item, 1, *arguments)`` for every item; ``size`` is for the cores."""
+        """Start ``function(item, 1, *arguments)`` for each item; ``size`` is for cores only."""
         if num_items == 0:
             return
-        given = (np.int64(num_items), (1, *arguments))
-        described = cuda.describe(given)
-        _kernel(function.kernel, described, self.ordinal).start(cuda.pack(given).words)
+        values = (np.int64(num_items), (1, *arguments))
+        described = cuda.describe(values)
+        _kernel(function.kernel, described, self.ordinal).start(cuda.pack(values).words)
 
     def require(self, nbytes: int, purpose: str) -> None:
-        """Refuse what cannot fit, before anything is allocated for it."""
+        """Refuse a request that cannot fit, before allocating anything."""
         with cuda.on(self.ordinal):
             free = cuda.free_memory()
         if nbytes > free:
             raise MemoryBudgetError(
-                f"{purpose} needs about {format_bytes(nbytes)} on the GPU while it is made, but "
+                f"{purpose} needs about {format_bytes(nbytes)} on the GPU while it is built, but "
                 f"only {format_bytes(free)} are free; use a smaller graph or device='cpu'."
             )
 
     def release(self) -> None:
-        """Give memory that the pool holds and nobody uses back to the GPU."""
+        """Return unused memory of the pool to the GPU."""
         self.library.get_default_memory_pool().free_all_blocks()
 
     def __enter__(self) -> Gpu:
@@ -89,7 +89,7 @@ HOST = Host()
 
 
 def place_of(device: Any) -> Host | Gpu:
-    """The place that a name stands for; DeviceError if there is none.
+    """The place with this name; DeviceError if there is none.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""What a function names, and whether it would call back into Python from a compiled thread.
+"""What a function names, and whether it would call Python from a compiled thread.
 
-Compiled threads run without Python's lock. Whoever waits for that lock inside a kernel, to print
-say, may wait for a thread that waits for the kernel.
+Compiled threads run without Python's lock. A thread that waits for that lock inside a kernel, say
+to print, may wait for a thread that waits for the kernel.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
 
 
 class Named(NamedTuple):
-    """A thing that a function knows by a global name, dotted or not."""
+    """A value that a function reads by a global name, dotted or not."""
 
     name: str
     value: Any
@@ -31,14 +31,14 @@ class Named(NamedTuple):
 
 
 class NeedsPython(NamedTuple):
-    """What a function does that only the interpreter can, and on which line of its file."""
+    """What a function does that only the interpreter can, and the line in its file."""
 
     what: str
     line: int
 
 
 def named_in(function: Any) -> Iterator[Named]:
-    """All that a function's text reads by global names and by those of enclosing functions.
+    """All that a function reads by global names and those of enclosing functions.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def named_in(function: Any) -> Iterator[Named]:
 
 
 def _attribute(owner: Named, name: str, line: int) -> Named | None:
-    """What a module or a class has by this name; attributes of other things are their own."""
+    """An attribute of a module or a class; None for those of other values."""
     if not isinstance(owner.value, types.ModuleType | type):
         return None
     try:
@@ -79,8 +79,8 @@ def _attribute(owner: Named, name: str, line: int) -> Named | None:
 def needs_python(function: Any) -> NeedsPython | None:
     """The first thing in a function, or in compiled ones that it calls, that needs Python's lock.
 
-    A ``raise`` or ``assert`` is among them where the kernel is ours: a thread that leaves it would
-    have others wait at a barrier for ever.
+    A ``raise`` or ``assert`` counts where the kernel is ours: if a thread left it, the others would
+    wait at a barrier for ever.
 
     Examples
     --------
@@ -125,7 +125,7 @@ def _raises(function: Any) -> int | None:
 
 
 def _text_of(value: Any) -> tuple[Any, bool]:
-    """The Python function behind a compiled one, and whether it was compiled by us."""
+    """The Python function behind a compiled one, and whether Evener compiled it."""
     if isinstance(value, Compiled):
         return value.python, True
     text = getattr(value, "py_func", None)  # of Numba's dispatchers
@@ -138,13 +138,13 @@ def _is_objmode(value: Any) -> bool:
 
 
 def _is_callback(value: Any) -> bool:
-    """Whether ctypes made a pointer of a Python function; those of libraries are none."""
-    kept = getattr(value, "_objects", None) if isinstance(value, _POINTER) else None
-    return any(type(one).__name__ == "CThunkObject" for one in (kept or {}).values())
+    """Whether a value is a ctypes pointer to a Python function, not to a library's."""
+    objects = getattr(value, "_objects", None) if isinstance(value, _POINTER) else None
+    return any(type(one).__name__ == "CThunkObject" for one in (objects or {}).values())
 
 
 def plain_function(function: Any, name: str) -> str | None:
-    """What to say of a name in a function that no compiler knows; None if that is something else.
+    """The message for a name in a function that the compiler cannot use; None for plain values.
 
     Examples
     --------
@@ -160,11 +160,11 @@ def plain_function(function: Any, name: str) -> str | None:
         if found.name.rpartition(".")[2] != name:
             continue
         if found.name == name and not callable(found.value):
-            return None  # a table say, of which the compiler tells the type
+            return None  # say a table: the compiler reports its type
         home = str(getattr(found.value, "__module__", "")).partition(".")[0]
         if isinstance(found.value, types.FunctionType) and home not in sys.stdlib_module_names - {
             "__main__"
         }:
             return f"calls {found.name}, a plain Python function; mark it with @numba.njit"
-        return f"uses {found.name}, which compiled code cannot; device='python' can"
+        return f"uses {found.name}, which cannot be compiled; use device='python'"
     return None

@@ -1,6 +1,6 @@
 """Counter-based random numbers: the n-th number of a stream is a function of seed, stream and n.
 
-Nothing is carried from one number to the next, so any thread of any device computes any of them
+No state is carried from one number to the next, so any thread of any device computes any of them
 and a seed gives the same numbers everywhere. The function is the output step of SplitMix64
 (Steele, Lea, Flood 2014) over a Weyl sequence that starts at a hash of seed and stream.
 """
@@ -60,8 +60,8 @@ def random_below(key, counter, bound):
 def rounded_product(a, b):
     """The product of two float64, rounded before it is added to anything.
 
-    Compilers for GPUs fuse a product and a sum into one instruction that rounds once: results would
-    differ in the last bit from those of the CPU. There this is an instruction of its own.
+    GPU compilers fuse a product and a sum into one instruction that rounds once: results would
+    differ from the CPU's in the last bit. On a GPU this is a separate instruction.
     """
     return a * b
 

@@ -1,6 +1,6 @@
-"""The updates of `evener.device.atomic` for an element that only one thread touches.
+"""The updates of `evener.device.atomic` for an element that only one thread accesses.
 
-The same text, compiled as the ordinary Python that it is instead of as instructions.
+The same functions, compiled as ordinary Python instead of as instructions.
 """
 
 from __future__ import annotations

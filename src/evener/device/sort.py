@@ -1,4 +1,4 @@
-"""Parallel sorting: keys go into buckets, stably, and each bucket is sorted in the cache."""
+"""Parallel sorting: scatter keys into buckets, stably, and sort each bucket in the cache."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _CHUNK = 1 << 18  # keys a thread takes at a time while counting and scattering
 
 
 def bucket_cursors(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where buckets lie and where each chunk writes in them, from counts of chunk × bucket.
+    """Bounds of buckets and where each chunk writes in them, from counts of chunk × bucket.
 
-    Returns the bounds of the buckets, one more than there are, and cursors of the shape of
-    ``counts``: a chunk writes behind all earlier chunks, hence stably.
+    Returns the bounds, one more than there are buckets, and cursors of the shape of ``counts``: a
+    chunk writes behind all earlier chunks, hence stably.
 
     Examples
     --------
@@ -33,8 +33,8 @@ def bucket_cursors(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def sort_keys(keys: np.ndarray, bits: int) -> np.ndarray:
     """The uint64 ``keys``, all below ``2**bits``, in ascending order; may overwrite its input.
 
-    Fast for keys that are spread evenly, such as random numbers. Equal keys cannot be told
-    apart, so the result does not depend on the number of threads.
+    Fast for evenly spread keys, such as random numbers. Equal keys are indistinguishable, so the
+    result does not depend on the number of threads.
 
     Examples
     --------

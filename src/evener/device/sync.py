@@ -1,15 +1,15 @@
 """Threads that run one kernel together: barrier, claiming of work, cancellation.
 
-All words that threads share live in one int64 array, a cache line apart. The thread that arrives
-last at a barrier resets the counter of claimed work and passes on a request to stop, so that all
-threads leave the barrier with the same view of both.
+All shared words live in one int64 array, a cache line apart. The last thread to arrive at a
+barrier resets the counter of claimed work and passes on a stop request, so that all threads leave
+the barrier with the same view of both.
 
-A thread that waits looks at the word for some microseconds, which is all that a partner takes that
-runs, and then parks: where other processes want the cores, the partner may be the one that needs
-this core. Looking on, or giving way again and again, would cost a turn of the scheduler for each
-barrier (a search of 800 levels took 170 ms instead of 5 beside one busy process).
+A waiting thread spins for some microseconds, which is all that a running partner takes, and then
+parks: if other processes want the cores, the partner may need this one. Spinning on, or yielding
+again and again, would cost a scheduler time slice per barrier (a search of 800 levels took 170 ms
+instead of 5 beside one busy process).
 
-The functions below `barrier` are plain Python for the interpreted device; compiled code gets
+The functions before `barrier` are plain Python for the interpreted device; compiled code gets
 instructions (`evener.device.cpu.atomic`).
 """
 
@@ -24,22 +24,22 @@ from evener.device import atomic
 from evener.device.compile import compiled
 
 ARRIVED, GENERATION, NEXT, CANCEL, STOP, PARKED = 0, 8, 16, 24, 32, 40
-# Words of a kernel whose first thread leads (`evener.device.crew`).
+# Words of a kernel with a leader (`evener.device.crew`).
 CALL, PLACE, WANTED, LEFT, MADE, ENDED, WAITED = range(48, 104, 8)
-GRAIN, LEAST_WAIT, ALONE_UNTIL, CAUTION = range(104, 108)  # which the leader alone reads
+GRAIN, LEAST_WAIT, ALONE_UNTIL, CAUTION = range(104, 108)  # read by the leader only
 SAVED = 112
 SAVED_WORDS = 64
-# How far a run is, for whoever waits for it: supersteps done, the size of the frontier, arcs.
+# Progress of a run, for the waiting caller: supersteps, size of the frontier, arcs.
 TOLD = SAVED + SAVED_WORDS
 TOLD_WORDS = 8
 WORDS = TOLD + TOLD_WORDS
 
 NOTHING = np.int64(1) << np.int64(62)  # beyond all items
-ABORT = 2  # as CANCEL: a thread is gone, so nobody waits for it at a barrier any more
-PATIENCE = 60_000  # cycles for which a waiting thread looks on before it parks: 20 to 30 µs
-PARK_NANOSECONDS = 20_000_000  # it then looks again by itself: `abort` wakes nobody
-SPINS = 4000  # looks before a thread that waits for another device gives way; some 60 µs
-YIELDS = 200  # times it gives way before it sleeps
+ABORT = 2  # as CANCEL: a thread is gone, so no other waits for it at a barrier
+PATIENCE = 60_000  # cycles that a waiting thread spins before it parks: 20 to 30 µs
+PARK_NANOSECONDS = 20_000_000  # then it checks again: `abort` wakes no thread
+SPINS = 4000  # spins of a thread that waits for another device before it yields; some 60 µs
+YIELDS = 200  # yields before it sleeps
 
 
 def new_sync() -> np.ndarray:
@@ -48,7 +48,7 @@ def new_sync() -> np.ndarray:
 
 
 def arrive(array: Any, index: Any) -> Any:
-    """Add one, publishing all writes so far; return what was there."""
+    """Add one, publishing all writes so far; return the old value."""
     return atomic.add(array, index, 1)
 
 
@@ -79,7 +79,7 @@ def prefetch(array: Any, index: Any) -> None:
 
 
 def cycles() -> int:
-    """A clock that only counts up, in units that the host works out afterwards."""
+    """A monotonic clock, in units that the host determines afterwards."""
     return time.perf_counter_ns()
 
 
@@ -88,16 +88,16 @@ def doze() -> None:
 
 
 def park(array: Any, index: Any, seen: Any, nanoseconds: Any) -> None:
-    """Sleep until `unpark` of this word, if it still is what was ``seen``, but no longer."""
+    """Sleep until `unpark` of this word or a timeout, if it still is ``seen``."""
 
 
 def unpark(array: Any, index: Any) -> None:
-    """Wake all that are parked at a word."""
+    """Wake all threads parked at a word."""
 
 
 @compiled(allocates=False)
 def barrier(sync, threads):
-    """Wait until all threads are here; returns whether the run is to stop."""
+    """Wait until all threads are here; returns whether the run must stop."""
     if threads == 1:
         sync[NEXT] = 0
         sync[STOP] = load(sync, CANCEL)
@@ -125,7 +125,7 @@ def barrier(sync, threads):
 
 @compiled(allocates=False)
 def wake(sync, word):
-    """Wake those who sleep until a word changes; it has changed."""
+    """Wake the threads that sleep until a word changes; it has."""
     fence()  # either they see the word, or this thread sees that they sleep
     if load(sync, PARKED) > 0:
         unpark(sync, word)
@@ -133,7 +133,7 @@ def wake(sync, word):
 
 @compiled(allocates=False)
 def sleep(sync, word, seen):
-    """Sleep until a word is no longer what was seen."""
+    """Sleep until a word is no longer ``seen``."""
     arrive(sync, PARKED)
     fence()
     park(sync, word, seen, PARK_NANOSECONDS)
@@ -142,29 +142,29 @@ def sleep(sync, word, seen):
 
 @compiled(allocates=False)
 def show(sync, thread, supersteps, frontier, arcs):
-    """Tell whoever waits how far the run is: supersteps in all, and the arcs of this thread."""
+    """Report progress to the waiting caller: supersteps in all, and this thread's arcs."""
     if thread == 0:
         sync[TOLD] = supersteps
         sync[TOLD + 1] = frontier
     atomic.add(sync, TOLD + 2, arcs)
 
 
-def told(syncs: list[np.ndarray]) -> tuple[int, int, int]:
-    """Supersteps, size of the frontier and arcs visited of teams that run in step."""
+def progress_of(syncs: list[np.ndarray]) -> tuple[int, int, int]:
+    """Supersteps, size of the frontier and visited arcs of teams that run in step."""
     steps = max(int(sync[TOLD]) for sync in syncs)
     frontier, arcs = (sum(int(sync[TOLD + i]) for sync in syncs) for i in (1, 2))
     return steps, frontier, arcs
 
 
 def abort(sync: np.ndarray) -> None:
-    """Let threads that wait for one that is gone leave their barriers, now and from now on."""
+    """Let threads that wait for one that is gone leave their barriers, now and later."""
     sync[CANCEL] = ABORT
     sync[STOP] = ABORT
 
 
 @compiled(allocates=False)
 def claim(sync, amount):
-    """Take the next ``amount`` items; returns the first of them, none after a request to stop."""
+    """Claim the next ``amount`` items; returns the first, `NOTHING` after a stop request."""
     if sync[CANCEL] != 0:
         return NOTHING
     return atomic.add(sync, NEXT, amount)

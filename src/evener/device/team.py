@@ -1,9 +1,9 @@
 """Compiled functions over chunks, run by all cores, cancellable between chunks.
 
 ``@parallel`` turns ``kernel(chunk, *arrays)`` into ``kernel(number_of_chunks, *arrays)``: a team of
-threads claims chunks from one counter until none is left. What a chunk does must not depend on
-which thread does it, so results are the same for any number of threads. Ctrl-C moves the counter
-past the end: every thread finishes its chunk, and the interrupt goes on to the caller.
+threads claims chunks from one counter until none is left. What a chunk does must not depend on the
+thread, so results are the same for any number of threads. Ctrl-C moves the counter past the end:
+every thread finishes its chunk, and the caller gets the interrupt.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from evener.device.compile import Compiled
 from evener.device.limits import num_cores
 from evener.device.locks import OwnLock
 from evener.device.mapped_files import require_whole
-from evener.device.sync import CANCEL, abort, told
+from evener.device.sync import CANCEL, abort, progress_of
 from evener.device.thread_pool import Pool
 from evener.errors import EvenerError
 
-_POLL_SECONDS = 0.05  # how often a waiting caller looks for Ctrl-C and reports progress
-_GRACE_SECONDS = 1.0  # that threads have to stop in, after which they are left alone
+_POLL_SECONDS = 0.05  # how often a waiting caller checks for Ctrl-C and reports progress
+_GRACE_SECONDS = 1.0  # for threads to stop in, before they are abandoned
 _PAST_THE_END = np.int64(1) << np.int64(62)
 
 _team: Pool | None = None
@@ -40,7 +40,7 @@ _chosen = threading.local()
 
 
 def num_threads() -> int:
-    """Threads that compiled work uses now: the cores granted, unless `use_threads` says else."""
+    """Threads that compiled work uses now: the cores granted, unless `use_threads` is active."""
     return getattr(_chosen, "threads", None) or num_cores()
 
 
@@ -48,7 +48,7 @@ def num_threads() -> int:
 def use_threads(threads: int) -> Iterator[None]:
     """Use this many threads for compiled work started by this Python thread."""
     if threads < 1:
-        raise EvenerError(f"use_threads was given {threads}; it must be a whole number from 1 up.")
+        raise EvenerError(f"use_threads got {threads}; it must be a whole number of at least 1.")
     before = getattr(_chosen, "threads", None)
     _chosen.threads = threads
     try:
@@ -66,9 +66,9 @@ def _pool() -> Pool:
 
 
 def _forget_team() -> None:
-    """After a fork the child has no threads: start a new team when one is needed.
+    """Start a new team when the child of a fork needs one: it has no threads.
 
-    Whoever held a lock is not there to let it go.
+    No thread is there to release the locks.
     """
     global _team, _team_lock, _together
     _team, _team_lock, _together = None, OwnLock(), OwnLock()
@@ -91,18 +91,18 @@ class Parallel:
         if num_chunks <= 0:
             return
         counter = np.zeros(1, dtype=np.int64)
-        given = (counter, np.int64(num_chunks), args)
+        values = (counter, np.int64(num_chunks), args)
         # Compiled on this thread: Ctrl-C then interrupts the compiler, not a team member.
-        worker = self._worker.entry_for(*given)
+        worker = self._worker.entry_for(*values)
         if num_chunks == 1:
-            worker(*given)  # not worth waking anybody
+            worker(*values)  # not worth waking a thread
             require_whole()
             return
         threads = min(num_threads(), num_chunks)
         running: list[concurrent.futures.Future[None]] = []
         try:
             with interrupts.held_back():
-                running = _pool().submit([(worker, given)] * threads)
+                running = _pool().submit([(worker, values)] * threads)
             _wait(running, counter, num_chunks)
         except BaseException:
             counter[0] = _PAST_THE_END
@@ -156,28 +156,28 @@ _together = OwnLock()  # one kernel with barriers at a time: its threads must al
 
 
 def run_together(worker: Compiled, threads: int, sync: np.ndarray, *args: Any) -> bool:
-    """Run ``worker(thread, threads, sync, *args)`` on so many threads that meet at barriers.
+    """Run ``worker(thread, threads, sync, *args)`` on ``threads`` threads with barriers.
 
-    Ctrl-C asks them to stop; they do at their next barrier, and the interrupt goes on to the
-    caller. A thread that raises is gone: the others are let go at the next look. Returns whether a
-    worker said that it could not go on.
+    Ctrl-C stops them at their next barrier, and the caller gets the interrupt. If a thread raises,
+    the others stop waiting for it at the next poll. Returns whether a worker reported that it could
+    not continue.
     """
     entry = worker.entry_for(0, threads, sync, *args)
     calls = [(entry, (t, threads, sync, *args)) for t in range(threads)]
-    # A team of one waits for nobody, so it need not have the cores to itself.
+    # A team of one waits for no other, so it need not have the cores to itself.
     with _together if threads > 1 else contextlib.nullcontext():
         running = _run_all(calls, [sync])
-    return max(bool(future.result()) for future in running)  # all of them: one may have raised
+    return max(bool(future.result()) for future in running)  # read all: one may have raised
 
 
-_learned = [0, 0]  # by the last run that was led
+_learned = [0, 0]  # by the last leader
 
 
 def run_led(worker: Compiled, threads: int, sync: np.ndarray, *args: Any) -> bool:
     """Run ``worker(thread, threads, sync, *args)``: thread 0 leads, the others help if they can.
 
-    The leader needs nobody else (`evener.device.crew`), so any number of such kernels may run at
-    once, and the call ends with the leader. Returns whether the leader could not go on.
+    The leader needs no helper (`evener.device.crew`), so any number of such kernels may run at
+    once, and the call ends with the leader. Returns whether the leader could not continue.
     """
     entry = worker.entry_for(0, threads, sync, *args)
     calls = [(entry, (t, threads, sync, *args)) for t in range(threads)]
@@ -199,12 +199,12 @@ def run_teams(
     watch: Callable[[], None] | None = None,
     let_go: Callable[[], None] | None = None,
 ) -> list[list[int]]:
-    """Run a worker on several teams at once, which meet each other at the barriers of ``world``.
+    """Run a worker on several teams at once, which share the barriers of ``world``.
 
-    A team is a number of threads, the words they share, and further arguments. Returns what each
-    thread of each team returned. A thread that raises, or returns less than 0, is gone: the others
-    are let go at the next look. Where other devices take part, ``watch`` is called now and then and
-    raises if one of them has failed, and ``let_go`` has nobody wait for the others any more.
+    A team is a number of threads, their shared words, and further arguments. Returns the results
+    of all threads of all teams. If a thread raises or returns less than 0, the others stop waiting
+    for it at the next poll. If other devices take part, ``watch`` is called regularly and raises
+    when one has failed, and ``let_go`` ends all waiting between devices.
     """
     calls: list[tuple[Any, tuple[Any, ...]]] = []
     for k, sync, args in teams:
@@ -223,10 +223,10 @@ def _run_all(
     let_go: Callable[[], None] | None = None,
     needed: int | None = None,
 ) -> list[concurrent.futures.Future[Any]]:
-    """Run calls that wait for each other, until none is left; the first words pass on a stop.
+    """Run calls that wait for each other until all end; the first words pass on a stop.
 
-    They run on threads of their own, so that Ctrl-C is seen here. Only the first ``needed`` calls
-    are waited for, all of them unless said.
+    They run on their own threads, so that this one sees Ctrl-C. Waits for the first ``needed``
+    calls only, by default for all.
     """
 
     def wait(waiting: Any) -> Any:
@@ -242,14 +242,14 @@ def _run_all(
     running: Any = []
     waiting: Any = []
     try:
-        with interrupts.held_back():  # between two of them it would leave the first waiting
+        with interrupts.held_back():  # between two calls it would leave the first waiting
             running = _pool().submit(calls)
             waiting = running[:needed]
         while waiting:
             waiting = wait(waiting)
             if watch is not None:
                 watch()
-            progress.report_supersteps(*told(syncs))
+            progress.report_supersteps(*progress_of(syncs))
     except BaseException as error:
         if syncs[0][CANCEL] == 0:
             syncs[0][CANCEL] = 1
@@ -262,12 +262,12 @@ def _run_all(
 
 
 def _wait_for_the_end(waiting: Any, wait: Callable[[Any], Any]) -> bool:
-    """Wait for threads that were asked to stop, but not for ever: a functor may never return.
+    """Wait a while for threads that were asked to stop: a functor may never return.
 
     Returns whether they stopped.
     """
     deadline = time.monotonic() + _GRACE_SECONDS
-    with contextlib.suppress(KeyboardInterrupt):  # asked twice: it has waited long enough
+    with contextlib.suppress(KeyboardInterrupt):  # a second one ends the wait
         while waiting and time.monotonic() < deadline:
             waiting = wait(waiting)
     if waiting:
@@ -276,7 +276,7 @@ def _wait_for_the_end(waiting: Any, wait: Callable[[Any], Any]) -> bool:
 
 
 def _abandon(threads: int) -> None:
-    """Leave threads alone that do not stop, and let the next run have others."""
+    """Abandon threads that do not stop; the next run gets others."""
     global _team
     with _team_lock:
         _team = None

@@ -1,4 +1,4 @@
-"""Threads that wait for work: started when there is some, and kept."""
+"""A pool of threads, started on demand and kept."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from evener.device.locks import OwnLock
 
 
 class Pool:
-    """Threads of one process, started when there is work for them."""
+    """The threads of one process, started on demand."""
 
     def __init__(self, most: int):
         self.most = most
@@ -21,7 +21,7 @@ class Pool:
         self._started = self._free = 0
 
     def submit(self, calls: list[tuple[Callable[..., Any], tuple[Any, ...]]]) -> list[Future[Any]]:
-        """Begin these calls, each on a thread of its own while there are so many."""
+        """Start these calls, each on its own thread as far as there are threads."""
         futures: list[Future[Any]] = [Future() for _ in calls]
         with self._lock:
             self._free -= len(calls)
@@ -47,7 +47,7 @@ class Pool:
             else:
                 self._done()
                 future.set_result(result)
-            del future, function, arguments, result  # or they would live until the next call
+            del future, function, arguments, result  # else they live until the next call
 
     def _done(self) -> None:
         with self._lock:

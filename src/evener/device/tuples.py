@@ -1,8 +1,8 @@
-"""Named tuples that compiled code is given, made for a list of names and found again by theirs.
+"""Named tuples as arguments of compiled code, made from field names and found by them.
 
-A compiled function refers to the types of its arguments; code from the cache can only be used by a
-process that finds those types under the same names. So the name of a type spells out its fields,
-and this module makes the type when it is asked for.
+A compiled function refers to the types of its arguments; cached code works only in a process that
+finds those types under the same names. So the name of a type spells out its fields, and this
+module makes the type on request.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 
 class Identity:
-    """The table of global indices where local and global are the same: ``ids[v]`` is v.
+    """The table of global indices where they equal the local ones: ``ids[v]`` is v.
 
     Compiled code gets the index itself (`evener.device.cpu.types`).
     """
@@ -23,12 +23,12 @@ class Identity:
         return int(index)
 
     def __repr__(self) -> str:
-        return "Identity()"  # kernels that use it are kept under what it looks like
+        return "Identity()"  # part of the keys of kernels that use it
 
 
 @functools.cache
 def tuple_type(kind: str, names: tuple[str, ...]) -> Any:
-    """The type of this kind with these fields.
+    """The named tuple ``kind`` with these fields.
 
     Examples
     --------
@@ -36,14 +36,14 @@ def tuple_type(kind: str, names: tuple[str, ...]) -> Any:
     >>> tuple_type("State", ("depth", "superstep"))(7, 0).depth
     7
     """
-    made = collections.namedtuple(kind, names)  # type: ignore[misc]
-    made.__name__ = made.__qualname__ = f"{kind}({','.join(names)})"
-    made.__module__ = __name__
-    return made
+    new = collections.namedtuple(kind, names)  # type: ignore[misc]
+    new.__name__ = new.__qualname__ = f"{kind}({','.join(names)})"
+    new.__module__ = __name__
+    return new
 
 
 def named(kind: str, values: dict[str, Any]) -> Any:
-    """Values under their names.
+    """A named tuple of values.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def named(kind: str, values: dict[str, Any]) -> Any:
 
 
 def __getattr__(name: str) -> Any:
-    found = re.fullmatch(r"([A-Z]\w*)\((.*)\)", name)
-    if found is None:
+    match = re.fullmatch(r"([A-Z]\w*)\((.*)\)", name)
+    if match is None:
         raise AttributeError(name)
-    return tuple_type(found[1], tuple(found[2].split(",")) if found[2] else ())
+    return tuple_type(match[1], tuple(match[2].split(",")) if match[2] else ())

@@ -1,7 +1,7 @@
-"""What Numba found out about calls of built-in functions, remembered while a kernel is compiled.
+"""A cache of the types that Numba infers for calls of built-in functions, while it compiles.
 
-For every ``a + b`` and every ``a[i]`` Numba asks all that could be meant, some twenty templates for
-an addition, and asks again for the same types in the next line. The answer follows from the types.
+For every ``a + b`` and every ``a[i]`` Numba tries all templates, some twenty for an addition, and
+again for the same types in the next line. The result follows from the types.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-_found: dict[Any, Any] = {}  # by context, function, types of arguments and options
+_known: dict[Any, Any] = {}  # by context, function, types of arguments and options
 _RESOLVE = "_resolve_user_function_type"
-_contexts: list[Any] = []  # that remember at present
-_uncollected: list[bool] = []  # one for each who turned garbage collection off
+_contexts: list[Any] = []  # that use the cache now
+_uncollected: list[bool] = []  # one per block that turned garbage collection off
 
 
 def nothing() -> None:
-    """No options that the answers could depend on."""
+    """No options that results could depend on."""
 
 
 @contextlib.contextmanager
 def remembering(context: Any, types: Any, options: Callable[[], Any] = nothing) -> Iterator[None]:
-    """Let a typing context of Numba, for CPU or GPU, remember what calls return to this thread.
+    """Let a typing context of Numba, for CPU or GPU, cache results for this thread.
 
-    ``types`` is Numba's module of types. Most answers do not depend on which number is written out
-    in a call, and are remembered for all numbers.
+    ``types`` is Numba's module of types. Most results do not depend on the value of a literal in a
+    call, and are cached for all numbers.
     """
-    if _RESOLVE in vars(context):  # compiling leads to more compiling, or another thread does it
+    if _RESOLVE in vars(context):  # nested compilation, or another thread compiles
         yield
         return
     resolve, lookup = getattr(context, _RESOLVE), context._lookup_global
@@ -40,21 +40,21 @@ def remembering(context: Any, types: Any, options: Callable[[], Any] = nothing) 
         kind = lookup(function) or function
         if kws or not isinstance(kind, types.Function) or threading.get_ident() != mine:
             return resolve(function, args, kws, literals)
-        given = tuple(args)
+        plain = tuple(args)
         if not any(template.prefer_literal for template in kind.templates):
-            given = tuple(
+            plain = tuple(
                 types.unliteral(one) if isinstance(one, types.Literal) else one for one in args
             )
-        # More templates for a function make it another one, hence its identity and not its name.
-        key = (id(context), id(kind), given, options())
-        known = _found.get(key)
+        # More templates for a function make another ``kind``, hence its identity, not its name.
+        key = (id(context), id(kind), plain, options())
+        known = _known.get(key)
         if known is not None:
             return known[0]
         signature = resolve(function, args, kws, literals)
         if signature is not None and (
-            given == tuple(args) or not any(isinstance(a, types.Literal) for a in signature.args)
+            plain == tuple(args) or not any(isinstance(a, types.Literal) for a in signature.args)
         ):
-            _found[key] = (signature, kind)  # which keeps it alive
+            _known[key] = (signature, kind)  # keeps ``kind`` alive
         return signature
 
     setattr(context, _RESOLVE, resolve_once)
@@ -69,7 +69,7 @@ def remembering(context: Any, types: Any, options: Callable[[], Any] = nothing) 
 
 @contextlib.contextmanager
 def without_garbage_collection() -> Iterator[None]:
-    """The compiler makes many objects and few cycles; to look for those takes a tenth longer."""
+    """Compilers make many objects and few cycles: collecting those takes a tenth longer."""
     was_on = gc.isenabled()
     gc.disable()
     if was_on:
@@ -83,7 +83,7 @@ def without_garbage_collection() -> Iterator[None]:
 
 
 def _after_fork_in_child() -> None:
-    """What other threads would undo when they have compiled: they are not in the child."""
+    """Undo what other threads undo after compiling: they do not exist in the child."""
     while _contexts:
         vars(_contexts.pop()).pop(_RESOLVE, None)
     if _uncollected:

@@ -1,9 +1,9 @@
-"""What a thread of a GPU's grid knows of the others: lanes of its warp, its block, the grid.
+"""Operations of a thread with the lanes of its warp, its block and the grid of a GPU.
 
-A warp is 32 threads, its *lanes*, that walk together and can look into each other's registers.
-The functions are plain Python, with the meaning they have for a single thread; code compiled for a
-GPU gets instructions (`evener.device.cuda.intrinsics`). All lanes of a warp must call them
-together, and all threads of a block `sync_block`.
+A warp is 32 threads, its *lanes*, that run in step and can read each other's registers. The
+functions are plain Python, with the meaning they have for a single thread; code compiled for a GPU
+gets instructions (`evener.device.cuda.intrinsics`). All lanes of a warp must call them together,
+and all threads of a block `sync_block`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from evener.device.compile import compiled
 WARP = 32
 BLOCK = 512  # threads of a block
 BUFFER = 128  # items of shared memory for each warp
-# Words of a grid's sync, beside the barrier's own: the host's wish to stop, and how many barriers
-# were passed, on a line of its own since all wait for the first word.
+# Words of a grid's sync besides the barrier's: the host's stop request, and the number of barriers
+# passed, on its own cache line since all threads poll the first word.
 CANCEL, BARRIERS = 8, 32
 
 _TOP = np.int64(1) << np.int64(31)
@@ -47,12 +47,12 @@ def ballot(holds: Any) -> Any:
 
 
 def shuffle(value: Any, lane: Any) -> Any:
-    """The value that another lane has."""
+    """The value of another lane."""
     return value
 
 
 def shuffle_up(value: Any, delta: Any) -> Any:
-    """The value of the lane so many below; its own for the lowest ones."""
+    """The value of the lane ``delta`` below; its own for the lowest."""
     return value
 
 
@@ -67,7 +67,7 @@ def count_bits(word: Any) -> int:
 
 
 def lowest_bit(word: Any) -> int:
-    """The number of the lowest bit that is set, of a word that is not 0."""
+    """The number of the lowest bit that is set in a nonzero word."""
     return (int(word) & -int(word)).bit_length() - 1
 
 
@@ -77,11 +77,11 @@ def set_bits(array: Any, index: Any, bits: Any) -> None:
 
 
 def sync_warp() -> None:
-    """Let all lanes see what each has written."""
+    """Let all lanes see the writes of each."""
 
 
 def sync_block() -> None:
-    """Wait for all threads of the block, and see what each has written."""
+    """Wait for all threads of the block, and see their writes."""
 
 
 def arrive(array: Any, index: Any, value: Any) -> None:
@@ -95,53 +95,53 @@ def load_now(array: Any, index: Any) -> Any:
 
 
 def load_after(array: Any, index: Any) -> Any:
-    """Read such a word, and see from then on what others published before they wrote it."""
+    """Read such a word, and see from then on what others published before writing it."""
     return array[index]
 
 
 def prefetch(array: Any, index: Any) -> None:
-    """Ask for an element that a later stage reads, without waiting for it."""
+    """Prefetch an element that a later stage reads."""
 
 
 def told(array: Any, index: Any, value: Any) -> None:
-    """Write a word of the host's memory, after all that this thread has seen written."""
+    """Write a word of host memory, after all writes that this thread has seen."""
     array[index] = value
 
 
 def hear(array: Any, index: Any) -> Any:
-    """Read a word that the host, or another GPU, writes; see from then on what it wrote before."""
+    """Read a word that the host or another GPU writes, and see what it wrote before."""
     return array[index]
 
 
 def fence_host() -> None:
-    """Let the host see what was written so far before what is written from now on."""
+    """Let the host see all writes so far before any later one."""
 
 
 def unknown(value: Any) -> Any:
-    """The same number, which the compiler then does not know: loops to there are not unrolled."""
+    """The same number, hidden from the compiler, which then does not unroll loops up to it."""
     return value
 
 
 def shared_buffer(like: Any) -> Any:
-    """Memory that the threads of a block share: `BUFFER` items for each warp."""
+    """Shared memory of the block: `BUFFER` items for each warp."""
     return np.empty(BUFFER * BLOCK // WARP, like.dtype)
 
 
 def shared_parts(like: Any) -> Any:
-    """Memory that the threads of a block share: one item for each warp."""
+    """Shared memory of the block: one item for each warp."""
     return np.empty(BLOCK // WARP, like.dtype)
 
 
 def cycles() -> int:
-    """A clock that only counts up, of this multiprocessor."""
+    """A monotonic clock of this multiprocessor."""
     return 0
 
 
 @compiled(allocates=False)
 def barrier(sync):
-    """Wait until all threads of the grid are here, and see what each has written.
+    """Wait until all threads of the grid are here, and see their writes.
 
-    Barriers are counted by the warp of the first block that has the least to do.
+    The last warp of the first block, which has the least to do, counts barriers.
     """
     meet(sync)
     if block() == 0 and thread_of_block() == BLOCK - WARP:
@@ -150,7 +150,7 @@ def barrier(sync):
 
 @compiled(allocates=False)
 def meet(sync):
-    """The barrier itself."""
+    """The barrier alone."""
     share = np.int64(1)
     if block() == 0:
         share = _TOP - (num_blocks() - 1)
@@ -161,9 +161,9 @@ def meet(sync):
 def meet_at(sync, share):
     """Wait until the shares of all blocks add up.
 
-    Blocks add one each to a word, the first block what is missing to its top bit: when that bit
-    turns, all have arrived (as CUDA's cooperative groups do it). It cannot turn before this block
-    has added its share, so the word is read before, while others of the block are still busy.
+    Each block adds one to a word, the first block what is missing to its top bit: when that bit
+    flips, all have arrived (as in CUDA's cooperative groups). It cannot flip before this block has
+    added its share, so the word is read before, while other threads of the block are still busy.
     """
     before = np.uint32(0)
     if thread_of_block() == 0:

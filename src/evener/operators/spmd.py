@@ -1,9 +1,8 @@
-"""What the threads of a stage do together, each target in its own way.
+"""What the threads of a stage do together, with an implementation for each target.
 
-The operators in `operators/shared` are one text over these names (single program, multiple data).
-A thread of a CPU works by itself; 32 threads of a GPU are the lanes of a warp and must all call
-`append`, `flush` and `add_up` together, so that a loop over them goes on until the last lane has
-nothing left to do:
+The operators in `operators/shared` are written over these names (single program, multiple data).
+A CPU thread works alone; 32 GPU threads are the lanes of a warp and must all call `append`, `flush`
+and `add_up` together, so that a loop over them runs until the last lane has nothing left to do:
 
     base, last = first_round(team, size)
     while base < size:
@@ -43,38 +42,38 @@ from evener.operators.gpu.world import BOXED, ROW
 from evener.operators.gpu.world import meet as meet_of_grids
 from evener.operators.shared.frontier import ALL, QUEUE, SIZE
 
-LOOKS = 256  # of a GPU at another's flag between two looks whether all must give up
+LOOKS = 256  # of a GPU at another's flag between two at whether all must give up
 
 
 # ---- meeting ------------------------------------------------------------------------------------
 
-# Wait until all threads of the team are here, and see what each has written.
+# Wait until all threads of the team are here, and see their writes.
 barrier = by_target(
     cpu=lambda team: sync.barrier(team.sync, team.threads),
     gpu=lambda team: barrier_of_grid(team.sync),
 )
-# Wait until nobody looks any more at a frontier that is written to again: a GPU has three for each
-# that a CPU has, and takes them in turn.
+# Wait until no thread reads a frontier that is about to be written: a GPU has three for each of a
+# CPU's, and takes them in turn.
 let_go = by_target(
     cpu=lambda team: sync.barrier(team.sync, team.threads),
     gpu=lambda team: None,
 )
-# Empty a frontier; that of a GPU was empty when it was taken.
+# Empty a frontier; a GPU's was empty when it was taken.
 empty = by_target(cpu=cpu.empty, gpu=lambda team, frontier: None)
 
 
-# ---- who does what ------------------------------------------------------------------------------
+# ---- division of work ---------------------------------------------------------------------------
 
-# The number of this thread among those that go through a loop together, and how many those are.
+# The number of this thread among those that run a loop together, and their number.
 lane = by_target(cpu=lambda team: 0, gpu=lambda team: team.lane)
 lanes = by_target(cpu=lambda team: 1, gpu=lambda team: 32)
-# Whether this thread is among those that do what one would do alone.
+# Whether this thread is the one, or in the warp, that does the work of a single thread.
 leads = by_target(cpu=lambda team: team.thread == 0, gpu=lambda team: team.rank == 0)
 
 
 @compiled(allocates=False)
 def share(team, first, last):
-    """The numbers of a thread between two: first, last, step."""
+    """A thread's share of a range: first, last, step."""
     begin, stop = cpu.stretch_of(team.thread, team.threads, first, last)
     return begin, stop, 1
 
@@ -84,12 +83,12 @@ def _(team, first, last):
     return first + team.thread, last, team.threads
 
 
-# The same from 0 on, where a GPU's warps that have the least to do take what there is of little.
+# The same from 0 on; on a GPU the warps with the least to do take the first numbers.
 share_of_idle = by_target(
     cpu=lambda team, size: share(team, 0, size),
     gpu=lambda team, size: (team.threads - 1 - team.thread, size, team.threads),
 )
-# As `share` for all lanes together: a thread's own numbers are those and its `lane`.
+# As `share` for all lanes together: a thread adds its `lane` to these numbers.
 rounds = by_target(
     cpu=lambda team, first, last: share(team, first, last),
     gpu=lambda team, first, last: (first + 32 * team.rank, last, team.threads),
@@ -98,9 +97,9 @@ rounds = by_target(
 
 @compiled(allocates=False)
 def first_one(team, size):
-    """The first of the numbers up to ``size`` that is a thread's own, and where its run ends.
+    """A thread's first number below ``size``, and the end of its run.
 
-    Threads of a CPU claim runs of them, so that one that is held up leaves the rest to others.
+    CPU threads claim runs of numbers, so that a delayed thread leaves the rest to others.
     """
     amount = cpu.stretch(team, size)
     first = sync.claim(team.sync, amount)
@@ -114,7 +113,7 @@ def _(team, size):
 
 @compiled(allocates=False)
 def another_one(team, i, last, size):
-    """The next of them, and where its run ends; none is left if it is not below ``size``."""
+    """The next number, and the end of its run; the loop ends when it reaches ``size``."""
     i += 1
     if i < last:
         return i, last
@@ -126,7 +125,7 @@ def _(team, i, last, size):
     return i + team.threads, size
 
 
-# The same for all lanes together: a thread's own number is that and its `lane`.
+# The same for all lanes together: a thread adds its `lane` to the number.
 first_round = by_target(
     cpu=lambda team, size: first_one(team, size),
     gpu=lambda team, size: (team.rank * 32, size),
@@ -139,9 +138,9 @@ another_round = by_target(
 
 # ---- frontiers ----------------------------------------------------------------------------------
 
-# Turn bits into a queue; a queue and all vertices stay as they are.
+# Turn bits into a queue; other forms stay as they are.
 to_queue = by_target(cpu=cpu.to_queue, gpu=gpu.to_queue)
-# Whether a frontier is a queue, bits or all vertices; the word that counts the arcs that leave it.
+# Whether a frontier is a queue, bits or all vertices; the word that counts its outgoing arcs.
 form_of = by_target(
     cpu=lambda frontier: frontier.info[cpu.FORM],
     gpu=lambda frontier: frontier.info[FORM_ON_GRID],
@@ -157,15 +156,15 @@ def member(frontier, i):
     return frontier.queue[np.uint64(i)]
 
 
-# Add ``v`` to a queue if it ``joins``; returns how many wait in the buffer. ``region`` is 0 or 1,
-# one for each of two queues that are appended to at the same time.
+# Add ``v`` to a queue if it ``joins``; returns how many are in the buffer. ``region``, 0 or 1,
+# distinguishes two queues that are appended to at the same time.
 append = by_target(
     cpu=cpu.append,
     gpu=lambda team, held, region, frontier, joins, v: append_of_warp(
         team, held, region, frontier.queue, frontier.info, SIZE, joins, v
     ),
 )
-# Move what waits in the buffer to the queue.
+# Move the buffer's content to the queue.
 flush = by_target(
     cpu=cpu.flush,
     gpu=lambda team, held, region, frontier: flush_of_warp(
@@ -178,7 +177,7 @@ flush = by_target(
 def append_edge(team, held, frontier, joins, u, e):
     """As `append` for a frontier of edges: a source, and a place in the neighbour lists.
 
-    A GPU has no buffer for them: it would have to hold two numbers for each lane.
+    A GPU has no buffer for them: it would hold two numbers for each lane.
     """
     if joins:
         frontier.buffer[0, held] = u
@@ -206,7 +205,7 @@ def _(team, held, frontier, joins, u, e):
 
 @compiled(allocates=False)
 def flush_edges(team, held, frontier):
-    """Move what waits in the buffer to the queue of edges."""
+    """Move the buffer's content to the queue of edges."""
     if held > 0:
         at = np.uint64(atomic.add(frontier.info, SIZE, held))
         for i in range(held):
@@ -219,7 +218,7 @@ flush_edges.on_gpu(lambda team, held, frontier: None)
 
 @compiled(allocates=False)
 def become_queue(team, frontier, size):
-    """Let what was written to the queue of an empty frontier be in it."""
+    """Make what was written to the queue of an empty frontier its content."""
     if team.thread == 0:
         frontier.info[SIZE] = size
         frontier.info[cpu.FORM] = QUEUE
@@ -239,7 +238,7 @@ def _(team, frontier, size):
 
 @compiled(allocates=False)
 def add_up(team, counts, at, number):
-    """Add what each thread has counted to a word that all see."""
+    """Add each thread's count to a shared word."""
     if number > 0:
         atomic.add(counts, at, np.int64(number))
 
@@ -253,7 +252,7 @@ def _(team, counts, at, number):
 
 @compiled(allocates=False)
 def largest(team, value, scratch):
-    """The largest of the values of all threads, which are not negative, for each of them."""
+    """The largest of all threads' values, which are not negative, for each thread."""
     scratch[8 * team.thread] = value
     barrier(team)
     for thread in range(team.threads):
@@ -272,7 +271,7 @@ def _(team, value, scratch):
     return scratch[word]
 
 
-# The sum over the threads that go through a loop together, for each of them.
+# The sum over the threads that run a loop together, for each of them.
 sum_of_lanes = by_target(cpu=lambda number: number, gpu=lambda number: sum_of_warp(number))
 
 
@@ -280,7 +279,7 @@ sum_of_lanes = by_target(cpu=lambda number: number, gpu=lambda number: sum_of_wa
 def add_alone(array, at, number):
     """Add to an element that no other thread adds to.
 
-    On a GPU by an atomic all the same: what is added so need not be read first.
+    A GPU uses an atomic anyway: it need not wait for the old value.
     """
     array[at] += number
 
@@ -290,7 +289,7 @@ def _(array, at, number):
     atomic.add(array, at, np.int64(number))
 
 
-# Whether there is room for a row of what is told of each superstep.
+# Whether there is room for a row of a superstep's figures.
 has_row = by_target(
     cpu=lambda rows, row: row < len(rows),
     gpu=lambda rows, row: (row + 1) * ROW <= len(rows),
@@ -311,7 +310,7 @@ def _(rows, row, word, number):
 # ---- parts --------------------------------------------------------------------------------------
 
 
-# Wait for all threads of all parts here; those of a CPU learn whether the run is to stop.
+# Wait for all threads of all parts here; on a CPU returns whether the run must stop.
 meet = by_target(
     cpu=lambda world: sync.barrier(world.sync, world.threads),
     gpu=meet_of_grids,
@@ -320,7 +319,7 @@ meet = by_target(
 
 @compiled(allocates=False)
 def meet_having_written(world):
-    """Meet; what was written to the hub is there before a flag is."""
+    """Meet; what was written to the hub is visible before a flag is."""
     meet(world)
 
 
@@ -332,17 +331,17 @@ def _(world):
     meet(world)
 
 
-# Whether the host, or a part, wishes to stop, and why.
+# Whether the host or a part requests a stop, and why.
 wish_to_stop = by_target(
     cpu=lambda team, world: sync.load(world.sync, sync.CANCEL),
     gpu=lambda team, world: np.int64(team.sync[CANCEL_OF_GRID]),
 )
-# Whether a thread is gone, for which nobody waits any more: never on a GPU.
+# Whether a thread is gone, so that no other waits for it: never on a GPU.
 is_gone = by_target(
     cpu=lambda world: sync.load(world.sync, sync.CANCEL) == sync.ABORT,
     gpu=lambda world: False,
 )
-# How many emitted ghosts a part has in its box.
+# The number of emitted ghosts in a part's box.
 box_size = by_target(
     cpu=lambda world, p, stamp: world.boxed[p, SIZE],
     gpu=lambda world, p, stamp: world.boxed[p * BOXED + stamp % TURNS],
@@ -351,7 +350,7 @@ box_size = by_target(
 
 @compiled(allocates=False)
 def set_box_size(world, p, stamp, size):
-    """The same of a part on another machine."""
+    """Set it for a part on another machine."""
     world.boxed[p, SIZE] = size
 
 
@@ -363,23 +362,23 @@ def _(world, p, stamp, size):
 # ---- machines -----------------------------------------------------------------------------------
 
 
-# Raise a flag of the hub, after all that this machine has written there.
+# Raise a flag of the hub, after all writes of this machine.
 publish = by_target(
     cpu=lambda flags, at, value: sync.publish(flags, at, value),
     gpu=lambda flags, at, value: tell_host(flags, at, value),
 )
-# Read a flag of the hub; see from then on what the other machine wrote before it.
+# Read a flag of the hub, and see what the other machine wrote before it.
 hear = by_target(
     cpu=lambda flags, at: sync.load(flags, at),
     gpu=lambda flags, at: hear_host(flags, at),
 )
-# Leave some time between two looks at a flag.
+# Pause between two looks at a flag.
 pause = by_target(cpu=lambda: sync.pause(), gpu=lambda: None)
 
 
 @compiled(allocates=False)
 def await_flag(flags, at, reached, give_up, gave_up):
-    """Wait until a flag has reached a number; returns whether all must give up."""
+    """Wait until a flag reaches a number; returns whether all must give up."""
     looks = 0
     while gave_up == 0 and hear(flags, at) < reached:
         looks += 1

@@ -1,1 +1,1 @@
-"""What Numba is told for the CPU: atomics, inner functions, types; registered when it is loaded."""
+"""Extensions of Numba for the CPU: atomics, inner functions, types; registered when it loads."""

@@ -1,7 +1,7 @@
 """The CPU's instructions behind `evener.device.atomic`, registered with Numba on import.
 
-Order is relaxed ("monotonic"): an atomic protects its own element; what else must be visible is
-made so by the barriers between the stages of a kernel.
+Order is relaxed ("monotonic"): an atomic protects its own element; the barriers between the stages
+of a kernel make all else visible.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ def _is_supported(array: Any) -> bool:
 def _pointer(
     context: Any, builder: Any, array_type: Any, array: Any, index: Any, *, is_hint: bool = False
 ) -> Any:
-    """The address of an element, within the array where bounds are checked (NUMBA_BOUNDSCHECK=1).
+    """The address of an element, checked against the bounds with NUMBA_BOUNDSCHECK=1.
 
-    A hint may be beyond the array, since nothing there is read.
+    A hint may be beyond the array, since it reads nothing.
     """
     view = make_array(array_type)(context, builder, array)
     checks = context.enable_boundscheck and not is_hint
@@ -41,8 +41,8 @@ def _update(instruction: Any, *, skips: str | None = None) -> Any:
     """An intrinsic around one read-modify-write instruction.
 
     ``instruction`` maps the element type to the name of the operation. ``skips`` compares the old
-    value with the new one: where that holds nothing would change, and a plain load, which costs a
-    twentieth of the instruction, answers.
+    value with the new one: if it holds, nothing would change, and a plain load, at a twentieth of
+    the cost, suffices.
     """
 
     @intrinsic
@@ -110,7 +110,7 @@ def _compare_and_set(typing: Any, array: Any, index: Any, expected: Any, value: 
     return signature(element, array, index, expected, value), generate
 
 
-_cas4: Any = _compare_and_set  # the type that mypy sees is the undecorated one
+_cas4: Any = _compare_and_set  # mypy sees the undecorated type
 
 # Numba compares the names of an overload's arguments with those of the function it returns.
 
@@ -150,7 +150,7 @@ def _cas(array, index, expected, value):
     return None
 
 
-# ---- the words that threads share, for evener.device.sync --------------------------------------
+# ---- shared words of threads, for evener.device.sync -------------------------------------------
 
 
 @intrinsic
@@ -196,7 +196,7 @@ def _fence(typing: Any) -> Any:
     return signature(types.none), generate
 
 
-_X86_PAUSE = "llvm.x86.sse2.pause"  # other processors just look again
+_X86_PAUSE = "llvm.x86.sse2.pause"  # other processors just spin
 
 
 @intrinsic
@@ -291,11 +291,11 @@ def _overload_cycles():
     return lambda: _cycles()  # type: ignore[call-arg]
 
 
-# ---- parking: Linux's futex, which looks at the lower half of a word ---------------------------
+# ---- parking: Linux's futex, which compares the lower half of a word ---------------------------
 
 _FUTEX = {"x86_64": 202, "aarch64": 98, "riscv64": 98, "ppc64le": 221, "s390x": 238}
 _FUTEX_NUMBER = _FUTEX.get(platform.machine()) if sys.platform == "linux" else None
-_WAIT, _WAKE = 128, 129  # of threads of one process
+_WAIT, _WAKE = 128, 129  # within one process
 _ALL = 0x7FFFFFFF
 
 
@@ -342,7 +342,7 @@ def _unpark(typing: Any, array: Any, index: Any) -> Any:
 
 @overload(sync.park)
 def _overload_park(array, index, seen, nanoseconds):
-    if _FUTEX_NUMBER is None:  # nobody wakes who sleeps here, so the sleep is short
+    if _FUTEX_NUMBER is None:  # no thread can be woken, so the sleep is short
 
         def park(array, index, seen, nanoseconds):
             _usleep(_SLEEP_MICROSECONDS)  # type: ignore[call-overload]
@@ -358,4 +358,4 @@ def _overload_unpark(array, index):
     return lambda array, index: _unpark(array, index)  # type: ignore[call-arg]
 
 
-_park4: Any = _park  # the type that mypy sees is the undecorated one
+_park4: Any = _park  # mypy sees the undecorated type

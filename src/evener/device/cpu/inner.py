@@ -1,9 +1,9 @@
-"""How Numba compiles functions that only other compiled code calls.
+"""Compiling functions that only other compiled code calls.
 
-A kernel is made of some fifty small functions. Numba would optimize each of them by itself, write
-wrappers for Python around it and turn it into instructions, and then inline it into the kernel all
-the same. Here a function stops at its intermediate code; the kernel that it ends up in is optimized
-once, as a whole. That takes half of the time of compiling.
+A kernel consists of some fifty small functions. Numba would optimize each of them, wrap it for
+Python and generate machine code, and then inline it into the kernel anyway. Here a function stops
+at its intermediate code, and the kernel is optimized once, as a whole. That halves the time of
+compiling.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numba.core.compiler import CompilerBase, DefaultPassBuilder
 
 
 class _Codegen:
-    """The code generator without the places where code that runs finds its Python objects."""
+    """The code generator without the environments in which code finds Python objects."""
 
     def __init__(self, codegen: Any):
         self._codegen = codegen
@@ -24,7 +24,7 @@ class _Codegen:
         return getattr(self._codegen, name)
 
     def set_env(self, name: str, environment: Any) -> None:
-        """Nothing runs here that would look there."""
+        """Do nothing: no code here reads it."""
 
 
 class InnerLibrary(JITCodeLibrary):
@@ -32,7 +32,7 @@ class InnerLibrary(JITCodeLibrary):
 
     @property
     def codegen(self) -> Any:
-        """The code generator, as the parts of Numba see it that make a function callable."""
+        """The code generator, for the parts of Numba that make a function callable."""
         return _Codegen(self._codegen)
 
     def _optimize_final_module(self) -> None:
@@ -44,7 +44,7 @@ class InnerLibrary(JITCodeLibrary):
         self._finalized = True
 
     def get_pointer_to_function(self, name: str) -> int:
-        """There are no instructions, hence no address."""
+        """Without machine code there is no address."""
         self._ensure_finalized()
         return 0
 
@@ -53,7 +53,7 @@ class InnerCompiler(CompilerBase):
     """The usual passes, into an `InnerLibrary`."""
 
     def define_pipelines(self) -> list[Any]:
-        """One pipeline, as for any function without Python objects."""
+        """One pipeline, that of functions in nopython mode."""
         codegen = self.state.targetctx.codegen()
         self.state.library = InnerLibrary(codegen, self.state.func_id.func_qualname)
         self.state.library.enable_object_caching()

@@ -1,4 +1,4 @@
-"""Types of our own that compiled code understands, registered with Numba on import."""
+"""Our own types for compiled code, registered with Numba on import."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _getitem(table, index):
 
 
 class FunctionType(types.Dispatcher):
-    """The type of a compiled function of ours where it is a value: an argument of an operator.
+    """The type of one of our compiled functions as a value, such as an operator's argument.
 
     The type alone says which function is called. Numba would still write the address of its
     Python object into the code, which could then not be kept on disk.

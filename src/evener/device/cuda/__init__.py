@@ -1,7 +1,7 @@
 """NVIDIA GPUs: numba-cuda compiles, CuPy links, owns memory and launches.
 
-`card` knows what is there, `compile` makes PTX, `launch` runs kernels, `memory` holds arrays;
-`arrays`, `intrinsics`, `serial` and `ufuncs` are what numba-cuda is told.
+`card` finds GPUs, `compile` makes PTX, `launch` runs kernels, `memory` holds arrays; `arrays`,
+`intrinsics`, `serial` and `ufuncs` extend numba-cuda.
 """
 
 from evener.device.cuda.card import (
@@ -9,8 +9,8 @@ from evener.device.cuda.card import (
     capability_here,
     current,
     free_memory,
+    hung,
     library,
-    lost,
     on,
     require,
     synchronize,
@@ -48,7 +48,7 @@ __all__ = [
     "EXTRA", "POLL_SECONDS", "SPIN_SECONDS", "TELL_SECONDS", "CompileError", "GridKernel",
     "Packed", "Running", "Span", "address_of", "allocate", "ask_to_stop", "bits_of",
     "capability_here", "clear", "compile_ptx", "copy", "current", "describe", "download",
-    "free_memory", "inlined", "join_peers", "library", "lost", "on", "on_card", "pack", "pinned",
+    "free_memory", "hung", "inlined", "join_peers", "library", "on", "on_card", "pack", "pinned",
     "require", "synchronize", "tell_progress", "total_memory", "upload", "wait_for_the_end",
     "why_not",
 ]  # fmt: skip

@@ -1,12 +1,12 @@
-"""Arrays as kernels of a GPU see them: an address and a length.
+"""Arrays in kernels of a GPU: an address and a length.
 
-Numba's own type of arrays is seven words. States, frontiers and teams are tuples of arrays, and
-pass through a hundred functions before they are inlined, so what an array consists of decides how
-much there is to compile: with two words the code of betweenness is less than half as long before
-it is optimized.
+Numba's own array type is seven words. States, frontiers and teams are tuples of arrays, and pass
+through a hundred functions before these are inlined, so the size of an array determines how much
+there is to compile: with two words the code of betweenness is less than half as long before it is
+optimized.
 
-What kernels do with arrays is written out here: items, slices, length. For all else Numba is shown
-an array of its own kind.
+This module has what kernels do with arrays: items, slices, length. For anything else Numba gets an
+array of its own type.
 """
 
 # mypy: ignore-errors
@@ -33,7 +33,7 @@ _lower, _lower_getattr, _lower_cast = (
 
 
 class SpanType(types.Array):
-    """One-dimensional, contiguous, and nobody's own: there are no counts of references."""
+    """One-dimensional, contiguous, and without an owner: there are no reference counts."""
 
     def __init__(self, dtype: Any):
         super().__init__(dtype, 1, "C", name=f"span({dtype})")
@@ -45,13 +45,13 @@ class SpanType(types.Array):
 
     @property
     def mangling_args(self) -> tuple[str, list[Any]]:
-        """For names of compiled functions."""
+        """The type in names of functions."""
         return "span", [self.dtype]
 
     def copy(
         self, dtype: Any = None, ndim: Any = None, layout: Any = None, readonly: Any = None
     ) -> types.Array:
-        """The type of a part of it: also a span, if that is contiguous."""
+        """The type of a part of it: also a span if contiguous."""
         if ndim in (None, 1) and layout in (None, "C") and not readonly:
             return SpanType(dtype or self.dtype)
         return self.as_array.copy(dtype, ndim, layout, readonly)
@@ -66,13 +66,13 @@ class _SpanModel(models.StructModel):
 
 def span_of(context: Any, builder: Any, kind: SpanType, data: Any, size: Any) -> Any:
     """A span made of an address and a length."""
-    made = cgutils.create_struct_proxy(kind)(context, builder)
-    made.data, made.size = data, size
-    return made._getvalue()
+    span = cgutils.create_struct_proxy(kind)(context, builder)
+    span.data, span.size = data, size
+    return span._getvalue()
 
 
 def item_pointer(context: Any, builder: Any, kind: Any, span: Any, index_type: Any, i: Any) -> Any:
-    """Where an item is; an index that is negative counts from the end, if it can be."""
+    """The address of an item; a negative index counts from the end, if it is signed."""
     data = builder.extract_value(span, 0)
     if index_type.signed:
         i = context.cast(builder, i, index_type, types.intp)
@@ -142,10 +142,10 @@ def _numba_array(context: Any, builder: Any, kind: SpanType, value: Any) -> Any:
 
 
 def _make_array(kind: Any) -> Any:
-    """Numba's `make_array`, which for a span makes a structure of Numba's own.
+    """Numba's `make_array`, which for a span makes one of Numba's structures.
 
-    Its ``__array__``, meant for arrays in another guise, is asked for the structure before there
-    is a value: good for what is a structure of Numba's too, seen through a pointer.
+    ``__array__``, Numba's hook for such types, is asked for the structure before there is a value:
+    it only suits what is a structure of Numba's too, seen through a pointer.
     """
     if not isinstance(kind, SpanType):
         return make_array(kind)
@@ -160,11 +160,11 @@ def _make_array(kind: Any) -> Any:
 
 
 def install(generate: Any, arguments: Any) -> None:
-    """Tell the compiler of a function that generates code for arguments of such types."""
+    """Register a function that generates code for arguments of these types."""
     _lower(generate, *arguments)(generate)
     cuda_target.target_context.install_registry(_registry)
 
 
 arrayobj.make_array = _make_array
-cuda_target.target_context.refresh()  # others may put theirs into the registry that is first
+cuda_target.target_context.refresh()  # others may register with the first registry
 cuda_target.target_context.install_registry(_registry)

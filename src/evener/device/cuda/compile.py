@@ -1,4 +1,4 @@
-"""PTX of kernels, by numba-cuda: it serves as a compiler only, without a driver."""
+"""PTX of kernels, by numba-cuda: only its compiler is used, without a driver."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from evener.device.typing_cache import remembering, without_garbage_collection
 from evener.device.warp import BLOCK
 from evener.errors import DeviceError
 
-_REMOVED = "row_stack"  # from NumPy 2.5; numba-cuda 0.30.4 still names it
+_REMOVED = "row_stack"  # in NumPy 2.5; numba-cuda 0.30.4 still names it
 
-# The files that decide what the compiler makes of a function.
+# The files that determine how a function is compiled.
 _COMPILER = (
     "compile.py", "arrays.py", "intrinsics.py", "serial.py", "ufuncs.py", "../typing_cache.py"
 )  # fmt: skip
@@ -37,11 +37,11 @@ _translated: weakref.WeakKeyDictionary[Compiled, Any] = weakref.WeakKeyDictionar
 
 
 class CompileError(DeviceError):
-    """A kernel that the compiler refuses."""
+    """A kernel does not compile."""
 
 
 def describe(value: Any) -> Any:
-    """What the compiler must know of an argument: dtypes, in tuples as the arguments are."""
+    """What the compiler must know of an argument: dtypes, in tuples like the arguments."""
     if isinstance(value, tuple) and not isinstance(value, Span):
         items = map(describe, value)
         return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
@@ -49,19 +49,19 @@ def describe(value: Any) -> Any:
 
 
 def inlined(function: Callable[..., Any]) -> Compiled:
-    """A plain function as one that kernels may call."""
+    """Let kernels call a plain function."""
     return Compiled(function)
 
 
 def compile_ptx(
     kernel: Callable[..., Any], described: Any, capability: tuple[int, int], blocks_each: int
 ) -> str:
-    """PTX of a kernel, a plain function of Python, for arguments that `describe` described.
+    """PTX of a kernel, a plain Python function, for arguments that `describe` described.
 
-    So many blocks must fit on a multiprocessor: that bounds the registers of a thread.
+    ``blocks_each`` blocks must fit on a multiprocessor, which bounds a thread's registers.
     """
     with compiler_lock(), without_garbage_collection():
-        with interrupts.held_back():  # what it interrupts there is never loaded
+        with interrupts.held_back():  # an interrupted import is never finished
             compiler = _import_compiler()
             compiler.typing_context.refresh()
         device = SimpleNamespace(compute_capability=capability)
@@ -81,18 +81,18 @@ def compile_ptx(
 
 
 def _do_without_nvrtc(load: Callable[[str], Any]) -> None:
-    """Where NVRTC is not installed, go on: it is asked for nothing but capabilities it knows."""
+    """Replace NVRTC if it is not installed: it only says which capabilities it knows."""
     nvrtc = load("numba.cuda.cudadrv.nvrtc")
     try:
         nvrtc.get_supported_ccs()
-    except Exception:  # of a loader that differs from version to version
+    except Exception:  # the loader's differs between versions
         nvrtc.get_supported_ccs = lambda: [(8, 0), (9, 0)]
         load("numba.cuda.cuda_paths")._get_nvrtc_path = lambda: None
 
 
 @functools.cache
 def _import_compiler() -> Any:
-    """What is used of numba-cuda."""
+    """The parts of numba-cuda in use."""
     removed = not hasattr(np, _REMOVED)
     if removed:
         setattr(np, _REMOVED, np.vstack)
@@ -112,7 +112,7 @@ def _import_compiler() -> Any:
     _do_without_nvrtc(load)
     codegen = load("numba.cuda.codegen")
     codegen.CUDACodeLibrary.modules = property(_modules_once)
-    interrupts.come_before_passes(load("numba.cuda.core.event"), "numba-cuda:run_pass")
+    interrupts.raise_before_passes(load("numba.cuda.core.event"), "numba-cuda:run_pass")
 
     def type_of(described: Any) -> Any:
         if isinstance(described, tuple):
@@ -133,19 +133,19 @@ def _import_compiler() -> Any:
 def _modules_once(library: Any) -> list[Any]:
     """The code of a function and of all that it calls, directly or not.
 
-    numba-cuda lists a function once for each way that calls lead to it: 1642 instead of 99.
+    numba-cuda lists a function once for each path of calls to it: 1642 instead of 99.
     """
-    found, open_ends = {}, [library]
+    modules, open_ends = {}, [library]
     while open_ends:
         one = open_ends.pop()
-        if id(one) not in found and hasattr(one, "_module"):
-            found[id(one)] = one._module
+        if id(one) not in modules and hasattr(one, "_module"):
+            modules[id(one)] = one._module
             open_ends += one._linking_libraries
-    return list(found.values())
+    return list(modules.values())
 
 
 def _translate(value: Any) -> Any:
-    """A compiled function of ours as one of the GPU's; anything else as it is."""
+    """Translate one of our compiled functions for a GPU; return other values unchanged."""
     if value is serial:
         return _import_compiler().serial
     if value is rounded_product:
@@ -153,18 +153,18 @@ def _translate(value: Any) -> Any:
     if not isinstance(value, Compiled):
         return value
     value = value.of_gpu or value
-    found = _translated.get(value)
-    if found is None:
-        made = _import_compiler().jit(_with_translated_globals(value.python))
-        made.compile_device = _without_literals(made.compile_device)
-        found = _translated[value] = made
-    return found
+    function = _translated.get(value)
+    if function is None:
+        function = _import_compiler().jit(_with_translated_globals(value.python))
+        function.compile_device = _without_literals(function.compile_device)
+        _translated[value] = function
+    return function
 
 
 def _without_literals(compile_device: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a function once for all numbers, not again for each that is written out in a call.
+    """Compile a function once for all numbers, not again for each literal in a call.
 
-    It is inlined, so whatever follows from the number is worked out all the same.
+    It is inlined, so constants propagate anyway.
     """
     unliteral = _import_compiler().types.unliteral
 
@@ -175,21 +175,21 @@ def _without_literals(compile_device: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _with_translated_globals(function: Any) -> Any:
-    given = function.__globals__
-    read = [name for name in globals_read(function.__code__) if name in given]
-    names = {name: _translate(given[name]) for name in read}
+    scope = function.__globals__
+    read = [name for name in globals_read(function.__code__) if name in scope]
+    names = {name: _translate(scope[name]) for name in read}
     cells = tuple(types.CellType(_translate(c.cell_contents)) for c in function.__closure__ or ())
-    made = types.FunctionType(
+    copy = types.FunctionType(
         function.__code__, names, function.__name__, function.__defaults__, cells or None
     )
-    made.__module__ = function.__module__
-    made.__qualname__ = function.__qualname__
-    return made
+    copy.__module__ = function.__module__
+    copy.__qualname__ = function.__qualname__
+    return copy
 
 
 @functools.cache
 def versions() -> str:
-    """All that decides what the compiler makes of a function, besides the function."""
+    """All that determines how a function is compiled, besides the function."""
     texts = [(Path(__file__).parent / name).read_bytes() for name in _COMPILER]
     packages = [importlib.metadata.version(name) for name in ("numba-cuda", "numba", "llvmlite")]
     text = hashlib.sha256(b"".join(texts)).hexdigest()
@@ -197,7 +197,7 @@ def versions() -> str:
 
 
 def entry_of(ptx: str) -> str:
-    """The name of the one kernel in a text of PTX."""
-    found = re.search(r"\.visible \.entry (\S+?)\(", ptx)
-    assert found is not None
-    return found[1]
+    """The name of the only kernel in a PTX text."""
+    match = re.search(r"\.visible \.entry (\S+?)\(", ptx)
+    assert match is not None
+    return match[1]

@@ -1,10 +1,10 @@
 """The GPU's instructions behind `evener.device.atomic` and `evener.device.warp`.
 
 Registered with numba-cuda on import. Atomics are relaxed, as on the CPU: an atomic protects its own
-element; what else must be visible is made so by the barriers between the stages of a kernel.
+element; the barriers between the stages of a kernel make all else visible.
 """
 
-# The simulator in Numba, all that a type checker finds without numba-cuda, has other types.
+# Without numba-cuda a type checker finds Numba's simulator, which has other types.
 # mypy: ignore-errors
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _FULL = ir.Constant(_I32, -1)  # all lanes take part
 
 
 def _instruction(function: Any) -> Any:
-    """Say what a plain function is on a GPU: a signature, and what generates its code.
+    """Define a plain function on a GPU: by a signature, and what generates its code.
 
-    An ``overload`` would be one more function to be compiled for each.
+    An ``overload`` would be one more function to compile for each.
     """
 
     def register(define: Any) -> Any:
@@ -43,7 +43,7 @@ def _instruction(function: Any) -> Any:
 
         class Template(AbstractTemplate):
             key = function
-            metadata = {"target": "cuda"}  # noqa: RUF012  preferred to what the CPU has
+            metadata = {"target": "cuda"}  # noqa: RUF012  preferred to the CPU's
 
             def generic(self, args: Any, kws: Any) -> Any:
                 if args not in found:
@@ -86,7 +86,7 @@ def _operands(context: Any, builder: Any, sig: Any, args: Any) -> tuple[Any, ...
 
 
 def _as_bits(builder: Any, element: Any, pointer: Any, *values: Any) -> tuple[Any, ...]:
-    """Floats as integers of their width: those have all the instructions."""
+    """Floats as integers of their width, which have all instructions."""
     if not isinstance(element, types.Float):
         return (pointer, *values)
     bits = ir.IntType(element.bitwidth)
@@ -122,10 +122,10 @@ def _fetch_add(typing, array, index, value):
 
 
 def _extreme(function: Any, lower: bool) -> None:
-    """The instructions of min (``lower``) or max, tried only where a plain load says they matter.
+    """The instructions of min (``lower``) or max, run only if a plain load shows that they matter.
 
-    Positive floats are ordered like their bits as signed integers, negative ones the other way
-    round as unsigned; a zero is made a positive one. Not-a-numbers change nothing.
+    Positive floats are ordered like their bits as signed integers, negative ones in reverse as
+    unsigned; a zero is made positive. NaNs change nothing.
     """
 
     @_instruction(function)
@@ -200,7 +200,7 @@ def _compare_and_set(typing, array, index, expected, value):
     return signature(element, array, index, expected, value), generate
 
 
-# ---- places in the grid ------------------------------------------------------------------------
+# ---- positions in the grid ---------------------------------------------------------------------
 
 
 def _place(function: Any, register: str) -> None:
@@ -234,7 +234,7 @@ def _vote(typing, holds):
 
 
 def _exchange_lanes(function: Any, mode: str, clamp: int) -> None:
-    """One kind of shuffle, for values of up to 64 bits: two instructions for the wide ones."""
+    """One kind of shuffle, for values of up to 64 bits: two instructions for wide ones."""
 
     @_instruction(function)
     def move(typing, value, where):
@@ -273,7 +273,7 @@ _exchange_lanes(warp.shuffle_xor, "bfly", 31)
 
 
 def _of_word(function: Any, count: Any) -> None:
-    """What can be counted of a word of 32 bits."""
+    """A count over the bits of a 32-bit word."""
 
     @_instruction(function)
     def of_word(typing, word):
@@ -299,7 +299,7 @@ def _fetch_or(typing, array, index, value):
 
 
 def _plain(function: Any, name: str, *given: Any) -> None:
-    """An instruction that takes nothing and returns nothing."""
+    """An instruction without arguments and result."""
 
     @_instruction(function)
     def plain(typing):
@@ -322,7 +322,7 @@ _plain(warp.fence_host, "llvm.nvvm.membar.sys")
 
 
 def _load(text: str) -> Any:
-    """An instruction that loads the word of 32 bits at the address $1."""
+    """An instruction that loads the 32-bit word at the address $1."""
 
     def generate(context, builder, sig, args):
         (pointer,) = _operands(context, builder, sig, args)
@@ -395,7 +395,7 @@ def _hear(typing, array, index):
 
 
 def _shared(function: Any, name: str, size: int) -> None:
-    """An array in shared memory, the same one for all functions that use it and all its dtypes."""
+    """An array in shared memory: all functions that use it with one dtype share it."""
 
     @_instruction(function)
     def shared(typing, like):

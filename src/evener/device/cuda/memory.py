@@ -1,4 +1,4 @@
-"""Memory of GPUs: allocating, copying, and arguments as a launch takes them."""
+"""Memory of GPUs: allocating, copying, and arguments of a launch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def allocate(nbytes: int) -> Any:
 
 
 def join_peers(ordinals: list[int]) -> bool:
-    """Let GPUs reach the memory of the first of them, if all can; returns whether they do."""
+    """Let GPUs access the memory of the first one if all can; returns whether they can."""
     runtime = library().cuda.runtime
     first, others = ordinals[0], sorted(set(ordinals[1:]) - {ordinals[0]})
     if not all(runtime.deviceCanAccessPeer(other, first) for other in others):
@@ -38,14 +38,14 @@ def on_card(length: int, dtype: Any) -> Any:
 
 
 def pinned(length: int, dtype: Any) -> np.ndarray:
-    """An array in the host's memory that kernels reach at the same address."""
+    """An array in host memory that kernels reach at the same address."""
     dtype = np.dtype(dtype)
     memory = library().cuda.alloc_pinned_memory(max(1, length) * dtype.itemsize)
     return np.frombuffer(memory, dtype, max(1, length))
 
 
 def address_of(array: Any) -> int:
-    """Where an array is, in the host's memory or a GPU's."""
+    """The address of an array, in host or GPU memory."""
     return array.ctypes.data if isinstance(array, np.ndarray) else array.data.ptr
 
 
@@ -58,7 +58,7 @@ def upload(address: int, array: np.ndarray, stream: Any = None) -> None:
 
 
 def download(address: int, nbytes: int) -> np.ndarray:
-    """Bytes from the current GPU, once all before is done."""
+    """Copy bytes from the current GPU after all earlier work."""
     cuda = library().cuda
     array = np.empty(nbytes, np.uint8)
     stream = cuda.get_current_stream()
@@ -82,7 +82,7 @@ def clear(address: int, nbytes: int) -> None:
 
 
 class Span(NamedTuple):
-    """An array of the GPU, as a kernel sees it. Its address may be in a region not yet there."""
+    """An array of the GPU, as a kernel sees it; the region of its address may come later."""
 
     dtype: np.dtype
     size: int
@@ -100,13 +100,13 @@ class Packed(NamedTuple):
     """Arguments as words: each array as its address and its length."""
 
     words: np.ndarray
-    regions: tuple[str, ...]  # in which arrays are
-    addresses: np.ndarray  # which words are addresses within one,
-    of_region: np.ndarray  # and within which of them
-    values: np.ndarray  # which words are plain values
+    regions: tuple[str, ...]  # that hold arrays
+    addresses: np.ndarray  # words that are addresses within one,
+    of_region: np.ndarray  # and the region of each
+    values: np.ndarray  # words that are plain values
 
     def placed(self, begins: dict[str, int], values: Iterable[Any]) -> np.ndarray:
-        """The words where regions begin at these addresses, with these values."""
+        """The words if regions begin at these addresses, with these values."""
         words = self.words.copy()
         where = np.array([begins.get(region, 0) for region in self.regions], np.int64)
         words[self.addresses] += where[self.of_region]
@@ -115,7 +115,7 @@ class Packed(NamedTuple):
 
 
 def pack(arguments: tuple[Any, ...]) -> Packed:
-    """Arguments as a launch takes them, each in a word of 64 bits."""
+    """Arguments for a launch, each in words of 64 bits."""
     words: list[int] = []
     addresses: dict[int, str] = {}  # the region, by the number of the word
     values: list[int] = []
@@ -145,5 +145,5 @@ def pack(arguments: tuple[Any, ...]) -> Packed:
 
 
 def bits_of(value: Any) -> int:
-    """A number, of up to 64 bits, as the word that holds it."""
+    """The word that holds a number of up to 64 bits."""
     return int.from_bytes(np.asarray(value).tobytes().ljust(8, b"\0"), "little", signed=True)

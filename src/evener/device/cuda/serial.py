@@ -1,4 +1,4 @@
-"""`evener.device.serial` for a GPU: plain updates of elements that only one thread touches."""
+"""`evener.device.serial` for a GPU: plain updates of elements that only one thread uses."""
 
 # mypy: ignore-errors
 

@@ -1,8 +1,8 @@
-"""NumPy's functions of numbers in functors on a GPU, as far as numba-cuda lacks them.
+"""NumPy's scalar functions in functors on a GPU, as far as numba-cuda lacks them.
 
-It has those of trigonometry, logarithms, comparisons and bits, and fails on ``np.sqrt`` and the
-like. Each is given for the dtypes that NumPy's own table names: ``d->d`` takes a float64 and gives
-one, and other numbers are cast.
+It has trigonometry, logarithms, comparisons and bit operations, and fails on ``np.sqrt`` and the
+like. Each is defined for dtypes as in NumPy's own table: ``d->d`` maps float64 to float64, and
+other numbers are cast.
 """
 
 # mypy: ignore-errors
@@ -76,7 +76,7 @@ _PLAIN = {
 
 
 def _made_of(function: Callable[..., Any]) -> Callable[..., Any]:
-    """What generates the code of a function, one of Python or of NVIDIA's library."""
+    """A code generator for a function of Python or of NVIDIA's library."""
 
     def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         return context.compile_internal(builder, function, sig, args)
@@ -92,19 +92,19 @@ def _call_of(name: str, arguments: int) -> Callable[..., Any]:
 
 
 def _table() -> dict[Any, dict[str, Any]]:
-    found: dict[Any, dict[str, Any]] = {}
+    table: dict[Any, dict[str, Any]] = {}
     for ufunc, name in _LIBRARY.items():
         for kind, suffix in (("d", ""), ("f", "f")):
             call = _call_of(name + suffix, ufunc.nin)
-            found.setdefault(ufunc, {})[f"{kind * ufunc.nin}->{kind}"] = _made_of(call)
+            table.setdefault(ufunc, {})[f"{kind * ufunc.nin}->{kind}"] = _made_of(call)
     for ufunc, (function, kinds) in _PLAIN.items():
         for kind in kinds:
             loop = f"{kind * ufunc.nin}->{kind}"
-            found.setdefault(ufunc, {})[loop] = _made_of(function)
-    found[np.sign] |= {"f->f": _made_of(_sign_of_float), "d->d": _made_of(_sign_of_float)}
+            table.setdefault(ufunc, {})[loop] = _made_of(function)
+    table[np.sign] |= {"f->f": _made_of(_sign_of_float), "d->d": _made_of(_sign_of_float)}
     for ufunc, function in ((np.isinf, _is_infinite), (np.isfinite, _is_finite)):
-        found[ufunc] = {"f->?": _made_of(function), "d->?": _made_of(function)}
-    return found
+        table[ufunc] = {"f->?": _made_of(function), "d->?": _made_of(function)}
+    return table
 
 
 _ours, _theirs = _table(), ufuncs.get_ufunc_info
@@ -112,13 +112,13 @@ _ours, _theirs = _table(), ufuncs.get_ufunc_info
 
 def _get_ufunc_info(ufunc: Any) -> dict[str, Any]:
     """The loops of a function: those of numba-cuda, and ours where it has none."""
-    found = dict(_ours.get(ufunc, {}))
+    loops = dict(_ours.get(ufunc, {}))
     try:
-        found |= _theirs(ufunc)
+        loops |= _theirs(ufunc)
     except KeyError:
-        if not found:
+        if not loops:
             raise UnsupportedError(f"there is no numpy.{ufunc.__name__} on a GPU.") from None
-    return found
+    return loops
 
 
 ufuncs.get_ufunc_info = _get_ufunc_info

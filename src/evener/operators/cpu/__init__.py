@@ -1,1 +1,1 @@
-"""The operators for the threads of a CPU: claims of work, barriers, frontiers of bits."""
+"""The operators for CPU threads: claims of work, barriers, frontiers of bits."""

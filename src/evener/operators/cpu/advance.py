@@ -1,8 +1,8 @@
 """`advance`: along the out-edges of a frontier, pushed from its vertices or pulled by the others.
 
 *Push* claims vertices of the queue and calls the functor for their out-edges. *Pull* visits every
-vertex that is wanted (``where``) and looks along its in-edges for members of the frontier, which
-is then in the form of bits; it stops once the vertex is wanted no more.
+vertex that is wanted (``where``) and searches its in-edges for members of the frontier, which is
+then in the form of bits; it stops once the vertex is no longer wanted.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from evener.operators.shared.direction import arcs_of, goes_pull
 from evener.operators.shared.frontier import ALL, BITS, SIZE, is_new
 from evener.operators.spmd import member
 
-ARCS = 1024  # that a thread claims at a time of a list that is divided
+ARCS = 1024  # that a thread claims at a time of a divided list
 PULLED = 1024  # vertices a thread claims at a time in pull: whole words of bits
 
 _U1, _U63 = np.uint64(1), np.uint64(63)
@@ -57,8 +57,8 @@ def advance(
 
     ``alone`` is the functor for a pull, where one thread has all edges into a vertex.
     Returns whether it pulled, the calls of the functor by this thread, and the arcs that leave the
-    frontier, if they were counted. After the last barrier a thread may not look at ``current`` any
-    more: another may already be emptying it for the next stage.
+    frontier, if they were counted. After the last barrier a thread may no longer read ``current``:
+    another may already be emptying it for the next stage.
     """
     num_vertices = len(out.indptr) - 1
     arcs = arcs_of(team, out, current, mode)
@@ -119,8 +119,8 @@ def _push_list(team, out, f, where, s, u, e, stop, following, marks, stamp, exac
 def stretch_of_arcs(out, current, size, number):
     """A stretch of the arcs that leave a frontier: their vertex, the first, the one after the last.
 
-    Where there are fewer vertices than threads their lists are divided: the thread that has a hub
-    would keep all others waiting. Behind the last stretch there are empty ones.
+    With fewer vertices than threads the lists are divided: the thread with a long one would keep
+    all others waiting. Stretches after the last one are empty.
     """
     for i in range(size):
         u = member(current, i)
@@ -136,7 +136,7 @@ def stretch_of_arcs(out, current, size, number):
 
 @compiled(allocates=False)
 def look_ahead(lists, frontier, i, size):
-    """Ask for the neighbour list of a vertex that comes soon, and for the place of a later one's.
+    """Prefetch the neighbour list of a vertex that comes soon, and the place of a later one's.
 
     The lists of a queue lie anywhere in memory; a lattice of 1500² takes 80 ms instead of 125.
     """
@@ -189,7 +189,7 @@ def pull(team, into, f, where, t, current, following):
 
 @compiled(allocates=False)
 def fill_all(team, frontier, num_vertices, num_arcs):
-    """Make a frontier all vertices."""
+    """Make a frontier hold all vertices."""
     barrier(team.sync, team.threads)
     if team.thread == 0:
         frontier.info[FORM] = ALL
@@ -200,7 +200,7 @@ def fill_all(team, frontier, num_vertices, num_arcs):
 
 @compiled(allocates=False)
 def next_stamp(team, marks, stamp):
-    """The mark of the next stage; after 255 of them the marks are cleared."""
+    """The mark of the next stage; after 255 stages the marks are cleared."""
     if stamp < 255:
         return stamp + 1
     barrier(team.sync, team.threads)

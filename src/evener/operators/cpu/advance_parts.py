@@ -1,4 +1,4 @@
-"""`advance` on the parts of a graph: ghosts that are emitted wait in a box for their owners."""
+"""`advance` on the parts of a graph: emitted ghosts wait in a box for their owners."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def push_parts(
 ):  # fmt: skip
     """Push from the vertices of this part; returns the calls of the functor by this thread.
 
-    All that is emitted gets the mark of the stage, ghosts too; with ``boxes`` they also go into
-    the box. ``ghost_team`` differs from ``team`` by the buffer.
+    All emitted vertices get the mark of the stage; with ``boxes`` ghosts also go into the box.
+    ``ghost_team`` differs from ``team`` by the buffer.
     """
     empty(team, following)
     empty(team, box)
@@ -34,14 +34,14 @@ def push_parts(
 def push_more(
     team, ghost_team, out, f, where, s, current, following, box, marks, stamp, boxes
 ):  # fmt: skip
-    """As `push_parts`, to a frontier and a box that may hold others of this stage."""
+    """As `push_parts`, to a frontier and a box that may hold vertices of this stage."""
     to_queue(team, current)
     owned = len(out.indptr) - 1
     size = current.info[SIZE]
     held, waiting = np.int64(0), np.int64(0)
     calls = np.int64(0)
     teams = (team, ghost_team)
-    exact = team.threads > 1  # one alone cannot be overtaken
+    exact = team.threads > 1  # a single thread has no races
     amount = grain(team, size)
     first = claim(team.sync, amount)
     if size < team.threads:
@@ -77,7 +77,7 @@ def _push_list(
     teams, out, f, where, s, u, e, stop, following, box, marks, stamp, exact, boxes, owned, held,
     waiting,
 ):  # fmt: skip
-    """Push along some arcs of one vertex; returns what waits in the two buffers."""
+    """Push along some arcs of one vertex; returns how many wait in each buffer."""
     while e < stop:
         v = out.indices[e]
         if where(v, s) and f(u, v, e, s) and is_new(marks, v, stamp, exact):

@@ -1,4 +1,4 @@
-"""Frontiers of edges on a CPU: how one is made from vertices."""
+"""Frontiers of edges on a CPU: making one from vertices."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _U1 = np.uint64(1)
 
 
 class BufferedEdges(NamedTuple):
-    """A frontier of edges as one thread has it, with its own `buffer` to append by."""
+    """A frontier of edges as one thread sees it, with its own `buffer` for appending."""
 
     src: np.ndarray
     edge: np.ndarray
@@ -26,7 +26,7 @@ class BufferedEdges(NamedTuple):
 
 @compiled(allocates=False)
 def advance_edges(team, out, f, where, s, current, following):
-    """From vertices to the out-edges for which the functor holds; returns its calls."""
+    """From vertices to the out-edges where the functor is True; returns its calls."""
     to_queue(team, current)
     empty(team, following)
     size = current.info[SIZE]

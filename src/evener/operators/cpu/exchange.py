@@ -1,4 +1,4 @@
-"""Exchanges between parts that a CPU does in its own way: by boxes and copies.
+"""Exchanges between parts that need their own code on a CPU: by boxes and copies.
 
 See `evener.operators.shared.exchange`.
 """
@@ -23,7 +23,7 @@ from evener.operators.shared.world import FULL, account, count_message
 from evener.operators.spmd import add_up, meet, share
 
 BLOCK = 1024  # elements of replicated fields that are compared at a time
-DENSE = 8  # of so many ghosts one is emitted: then all are looked at
+DENSE = 8  # if one of this many ghosts was emitted, all are visited
 
 
 # ---- from ghosts to owners ------------------------------------------------------------------
@@ -33,7 +33,7 @@ DENSE = 8  # of so many ghosts one is emitted: then all are looked at
 def boxed_ghost(world, q, i, last, leader):
     """The number of the i-th ghost in the box of a part, or -1 if another part owns it.
 
-    A box is in no order, so those that come later are asked for already.
+    A box is in no order, so later ghosts are prefetched.
     """
     me = world.part
     begin, numbers = world.ghosts[q, 0], world.ghosts[q, 0] - world.owned[q]
@@ -48,12 +48,13 @@ def boxed_ghost(world, q, i, last, leader):
 
 @compiled(allocates=False)
 def deliver(team, world, merge, merge_if, values, width, stamp, following):
-    """As `collect` where ghosts change exactly if they are emitted: only those are looked at.
+    """As `collect` where ghosts change exactly if they are emitted: only those are visited.
 
     ``merge(values, home, slot)`` says whether the vertex changed; then it joins the frontier.
-    ``merge_if(values, told, home, slot)`` does so without a branch: if many ghosts were emitted all
-    are gone through, in their order, which is that of their owners. Nobody foresees which are told,
-    so branches would cost more than the others do. The marks of parts elsewhere are not known.
+    ``merge_if(values, told, home, slot)`` does so without a branch: if many ghosts were emitted,
+    all are visited in order, which is that of their owners. Which ones were emitted is
+    unpredictable, so branches would cost more than visiting the others. Marks of parts elsewhere
+    are unknown.
     """
     meet(world)
     me = world.part
@@ -115,15 +116,15 @@ def _deliver_all(team, world, merge_if, values, stamp, following, q, held):
     return held, changed
 
 
-# ---- fields that every part holds whole -----------------------------------------------------
+# ---- replicated fields ----------------------------------------------------------------------
 
 
 @compiled(allocates=False)
 def unite(team, world, differ, merge, values, olds, length, width):
-    """Bring all copies of a replicated field to one value; ``olds`` is what they had before.
+    """Unite all copies of a replicated field; ``olds`` is what they had before.
 
-    ``differ(values, olds, first, last, at)`` counts the elements that the copy from ``at`` on has
-    changed, ``merge(values, olds, first, last, length, parts)`` unites all copies.
+    ``differ(values, olds, first, last, at)`` counts the elements that changed in the copy at
+    ``at``, ``merge(values, olds, first, last, length, parts)`` unites all copies.
     """
     meet(world)
     thread = world.first + team.thread
@@ -154,8 +155,8 @@ def unite(team, world, differ, merge, values, olds, length, width):
 def watch_shared(team, world, differ, keep, values, olds, length, width):
     """Count what a stage changed in a replicated field of which the parts share one copy.
 
-    Each change is told to all other parts once; as nobody knows any more whose it was, the parts
-    count as having made equally many.
+    Each change counts as sent once to every other part; as its author is no longer known, changes
+    are divided evenly among the parts.
     """
     meet(world)
     thread = world.first + team.thread
@@ -184,7 +185,7 @@ def watch_shared(team, world, differ, keep, values, olds, length, width):
 
 @compiled(allocates=False)
 def remember_parts(team, world, current, record, recorded):
-    """Keep a frontier; where there is no room all parts stop at the next superstep."""
+    """Record a frontier; without room all parts stop at the next superstep."""
     kept = remember(team, current, record, recorded)
     return _keep_in_step(world, kept, recorded)
 

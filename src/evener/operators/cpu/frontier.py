@@ -1,7 +1,7 @@
 """Frontiers: sets of vertices, as a queue while they are small and as bits while they are large.
 
 A frontier has three forms: a *queue* of vertices in no order, *bits* with one for each vertex, or
-*all* vertices, which needs neither. Threads append to a queue through a buffer of their own that
+*all* vertices, which needs neither. Each thread appends to a queue through its own buffer, which
 is flushed with one atomic addition: `held` items wait in the buffer.
 """
 
@@ -23,17 +23,17 @@ INFO_WORDS = 24
 BUFFER = 2048  # vertices a thread collects before it flushes, of two queues at the same time
 HALF = BUFFER // 2
 VERTICES = 64  # vertices a thread claims at a time, at most, where each has neighbours
-SHARES = 16  # a small frontier is cut into so many claims for each thread
-AHEAD = 8  # vertices of a queue between asking for a neighbour list and reading it
-FAR = 8  # arcs a vertex from which on the processor does not foresee where the next list begins
+SHARES = 16  # claims per thread that a small frontier is cut into
+AHEAD = 8  # vertices of a queue between prefetching a neighbour list and reading it
+FAR = 8  # arcs per vertex above which the processor does not predict where the next list begins
 STRETCH = 4096  # plain items a thread claims at a time, at most
-WORDS = 256  # words of bits, or quarter thousands of plain items, claimed at a time
+WORDS = 256  # words of bits, or fewest plain items, claimed at a time
 
 _U1, _U6, _U63 = (np.uint64(value) for value in (1, 6, 63))
 
 
 class Team(NamedTuple):
-    """What a thread of a kernel knows of itself and of the others."""
+    """What a thread of a kernel knows of its team."""
 
     thread: int
     threads: int
@@ -51,7 +51,7 @@ def one_of(number, first, second, third):
 
 @compiled(allocates=False)
 def arcs_of(lists, frontier, most):
-    """The arcs at the vertices of a frontier, and the vertices; counted no further than matters."""
+    """The arcs of a frontier's vertices plus the vertices, counted up to ``most``."""
     size = frontier.info[SIZE]
     if frontier.info[FORM] != QUEUE or size >= most:
         return size * (1 + len(lists.indices) // (len(lists.indptr) - 1))
@@ -66,7 +66,7 @@ def arcs_of(lists, frontier, most):
 
 @compiled(allocates=False)
 def arcs_to_advance(out, frontier, mode, most):
-    """What an advance has to do: a pull goes over all vertices, however few are in the frontier."""
+    """The work of an advance: a pull visits all vertices, however small the frontier."""
     found = arcs_of(out, frontier, most)
     if mode == PULL or frontier.info[FORM] == BITS:
         return max(found, len(out.indptr) - 1)
@@ -75,20 +75,20 @@ def arcs_to_advance(out, frontier, mode, most):
 
 @compiled(allocates=False)
 def grain(team, size):
-    """How many vertices to claim at a time: few of a small frontier, so that all have some."""
+    """How many vertices to claim at a time: few of a small frontier, so that all get some."""
     return max(1, min(VERTICES, size // (SHARES * team.threads)))
 
 
 @compiled(allocates=False)
 def stretch(team, size):
-    """How many to claim at a time of items that cost little: two threads that claim 256 of two
-    million spend a tenth of their time on it."""
+    """How many cheap items to claim at a time: two threads that claim 256 of two million spend a
+    tenth of their time on it."""
     return max(WORDS, min(STRETCH, size // (SHARES * team.threads)))
 
 
 @compiled(allocates=False)
 def stretch_of(thread, threads, first, last):
-    """The share of a thread, where each has as many numbers as any other."""
+    """A thread's share of a range, divided evenly."""
     share = (last - first + threads - 1) // threads
     begin = min(first + thread * share, last)
     return begin, min(begin + share, last)
@@ -96,7 +96,7 @@ def stretch_of(thread, threads, first, last):
 
 @compiled(allocates=False)
 def append(team, held, region, frontier, joins, v):
-    """Add ``v`` to a queue, if it ``joins``, by way of half of the buffer: 0 or 1, the ``region``.
+    """Add ``v`` to a queue if it ``joins``, through one half of the buffer, the ``region`` 0 or 1.
 
     Returns how many wait there.
     """
@@ -130,7 +130,7 @@ def empty(team, frontier):
 
 @compiled(allocates=False)
 def to_queue(team, frontier):
-    """Turn bits into a queue; a queue and all vertices stay as they are."""
+    """Turn bits into a queue; other forms stay as they are."""
     if frontier.info[FORM] != BITS:
         return
     barrier(team.sync, team.threads)
@@ -187,7 +187,7 @@ def to_bits(team, frontier, num_vertices):
 
 @compiled(allocates=False)
 def set_bit(bits, v):
-    """Set a bit that other threads may be setting the neighbours of."""
+    """Set a bit while other threads may set its neighbours."""
     at = v >> _U6
     bit = _U1 << (v & _U63)
     old = bits[at]

@@ -1,13 +1,13 @@
 """`gather`: combine a value over the in-edges of each vertex, then apply the total to it.
 
-The compiler may reorder a sum (`vertices.combine_sum` says so) and then adds several neighbours
-with one instruction; chunks do not depend on the threads. So a sum is the same however many there
-are, but not from one kind of processor to another.
+The compiler may reorder a sum (`vertices.combine_sum` allows it) to add several neighbours with one
+instruction; chunks do not depend on the threads. So a sum is the same for any number of threads,
+but may differ between kinds of processors.
 
-Values that a vertex applies must not be seen by the totals of others unless the stage says so.
-`gather` therefore stores all totals before it applies the first. `gather_at_once` needs one pass:
-for stages that may see new values, for those whose functor reads nothing that is applied, and for
-those over all vertices whose new values go to a second copy of the fields.
+Totals must not see applied values of other vertices unless the stage allows it. `gather` therefore
+stores all totals before it applies the first. `gather_at_once` needs one pass: for stages that may
+see new values, and for those whose functor reads nothing that is applied. `gather_all` is for
+stages over all vertices whose new values go to a second copy of the fields.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _U1 = np.uint64(1)
 def chunk_of(num_vertices):
     """Vertices of one claim, and of one partial sum, where all vertices gather.
 
-    It depends on nothing but the graph, so that sums do not depend on the threads. Claims of 1024
-    take a tenth less than those of 128 on a million vertices (neighbouring threads write to lines
-    farther apart); a small graph has enough claims for many threads all the same.
+    It depends only on the graph, so that sums do not depend on the threads. Claims of 1024 take a
+    tenth less time than those of 128 on a million vertices (neighbouring threads write to lines
+    farther apart); a small graph still has enough claims for many threads.
     """
     return max(128, min(1024, num_vertices // 1024))
 
@@ -49,7 +49,7 @@ def num_chunks(num_vertices: int) -> int:
 
 @compiled(allocates=False)
 def fold(into, f, combine, neutral, t, v):
-    """The total of a vertex; without a neutral value it has an in-edge."""
+    """The total of a vertex; without a neutral value it must have an in-edge."""
     e = np.uint64(into.indptr[v])
     stop = np.uint64(into.indptr[np.uint64(v) + _U1])
     if neutral is None:
@@ -72,9 +72,9 @@ def _arcs(into, v):
 def gather(team, into, f, combine, apply, neutral, t, current, following, totals, keeps):
     """Store all totals, then apply them.
 
-    A vertex without in-edges has the neutral total; with a combination of the program's own
-    (``neutral`` is None) it is passed over. ``keeps`` says whether the frontier is needed, or
-    only its size. Returns the calls of the functor by this thread.
+    A vertex without in-edges has the neutral total; with the program's own combination
+    (``neutral`` is None) it is skipped. ``keeps`` says whether the frontier is needed, or only its
+    size. Returns the calls of the functor by this thread.
     """
     to_queue(team, current)
     empty(team, following)
@@ -108,7 +108,7 @@ def gather(team, into, f, combine, apply, neutral, t, current, following, totals
 
 @compiled(allocates=False)
 def gather_at_once(team, into, f, combine, apply, neutral, t, current, following, keeps):
-    """Apply each total before the next is made; as `gather` otherwise."""
+    """As `gather`, but apply each total before the next is made."""
     to_queue(team, current)
     empty(team, following)
     size = current.info[SIZE]
@@ -138,9 +138,9 @@ def gather_all(
 ):  # fmt: skip
     """Over all vertices in one pass: functors read the state ``t``, apply writes the state ``u``.
 
-    ``keep(v, t, u)`` carries over what apply may leave as it was. The reductions that follow are
-    made in the same pass: ``reduce(v, u, sums)`` adds a vertex to the sums of its chunk, and
-    ``store`` puts them into ``partials``, an array for each.
+    ``keep(v, t, u)`` copies what apply may leave unchanged. The reductions that follow are part of
+    the pass: ``reduce(v, u, sums)`` adds a vertex to the sums of its chunk, and ``store`` puts them
+    into ``partials``, an array for each.
     """
     empty(team, following)
     n = len(into.indptr) - 1
@@ -184,7 +184,7 @@ def sum_up(combine, neutral, partials):
 
 @compiled(allocates=False)
 def settle(team, field, values, elsewhere):
-    """Bring the values of a field home, if they are in its second copy."""
+    """Copy the values of a field back if they are in its second copy."""
     if elsewhere:
         share = (len(field) + team.threads - 1) // team.threads
         for v in range(team.thread * share, min((team.thread + 1) * share, len(field))):

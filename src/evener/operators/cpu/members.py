@@ -1,4 +1,4 @@
-"""Members of a frontier as bits, which ghosts of members join: words of 64 on a CPU."""
+"""Members of a frontier as bits, ghosts of members included: words of 64 on a CPU."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _U1, _U6, _U63 = np.uint64(1), np.uint64(6), np.uint64(63)
 
 @compiled(allocates=False)
 def put_bit(team, bits, v):
-    """Set a bit of this part, where one thread alone needs no atomic."""
+    """Set a bit of this part; a single thread needs no atomic."""
     if team.threads == 1:
         bits[v >> _U6] |= _U1 << (v & _U63)
     else:
@@ -26,7 +26,7 @@ def put_bit(team, bits, v):
 
 @compiled(allocates=False)
 def mark_members(team, world, current, members):
-    """Make bits of the frontier of this part."""
+    """Turn the frontier of this part into bits."""
     me = world.part
     owned, n = world.owned[me], world.owned[me] + world.ghosts[me, -1] - world.ghosts[me, 0]
     form = current.info[FORM]
@@ -51,9 +51,9 @@ def mark_members(team, world, current, members):
 
 @compiled(allocates=False)
 def spread(team, world, members, give, values, width):
-    """Let ghosts stand for owners that are members, and give those the values of their owners.
+    """Make ghosts of members members too, and give those the values of their owners.
 
-    ``give(values, inside, slot, home)`` may give them to the others too.
+    ``give(values, inside, slot, home)`` may give values to other ghosts too.
     """
     meet(world)
     me = world.part
@@ -85,11 +85,11 @@ def spread(team, world, members, give, values, width):
 
 @compiled(allocates=False)
 def carry_members(team, world, members, pack, arrive, values, boxes, olds, half):
-    """Carry which owners are in the frontier, a bit for each ghost, and the values of those.
+    """Copy a bit for each ghost whose owner is in the frontier, and the values of those.
 
-    Of each `GROUP` of ghosts the values that travel stand together, where its first would: a link
-    between devices is slow if what crosses it lies here and there. Ghosts that arrive join the
-    ``members`` of this part.
+    The values of each `GROUP` of ghosts are packed together from the place of its first: scattered
+    accesses over a link between devices are slow. Ghosts that arrive join the ``members`` of this
+    part.
     """
     hub, me, shift = world.hub, world.part, half * world.hub.total
     mine = np.uint64(64 * world.words_from[me] - world.bases[me])
@@ -136,9 +136,9 @@ def carry_members(team, world, members, pack, arrive, values, boxes, olds, half)
 
 @compiled(allocates=False)
 def words_of(group, low, high):
-    """The words of 64 bits of a group that a link has: none, if the link has no ghosts.
+    """The words of 64 bits of a group that a link has: none if the link has no ghosts.
 
-    The other machine writes no more than these, and the hub holds what earlier runs left there.
+    The other machine writes only these; other words of the hub are left from earlier runs.
     """
     each = GROUP // 64
     first, last = max(each * group, low // 64), min(each * group + each, (high + 63) // 64)
@@ -147,7 +147,7 @@ def words_of(group, low, high):
 
 @compiled(allocates=False)
 def join_words(bits, place, word):
-    """Set the bits of a word that begins at any place, be it before the first if they are 0."""
+    """Set the bits of a word at any place; bits before the first place must be 0."""
     at, rest = place >> 6, np.uint64(place & 63)
     low = word << rest
     high = word >> (_U63 - rest) >> _U1
@@ -159,7 +159,7 @@ def join_words(bits, place, word):
 
 @compiled(allocates=False)
 def set_bits(bits, at, word):
-    """Set bits of a word that other threads may be setting others of."""
+    """Set bits of a word while other threads may set others."""
     old = bits[at]
     while old & word != word:
         seen = atomic.cas(bits, at, old, old | word)

@@ -1,13 +1,13 @@
-"""Advance in the order of a field: delta-stepping with buckets of each thread's own.
+"""Advance in the order of a field: delta-stepping with each thread's own buckets.
 
 Method: Meyer and Sanders' delta-stepping as in GAPBS (Beamer, Asanović, Patterson 2015), with
 bucket fusion (Zhang et al.: Optimizing ordered graph algorithms with GraphIt, CGO 2020). A thread
-keeps what it emits in buckets of its own; the leader finds the nearest bucket of all threads, and
-the crew that it musters makes it the shared frontier. While a thread's part of the current bucket
-stays small it goes on by itself, which saves most barriers on graphs of high diameter.
+keeps what it emits in its own buckets; the leader finds the nearest bucket of all threads, and its
+crew makes that the shared frontier. While a thread's part of the current bucket stays small the
+thread continues alone, which saves most barriers on graphs of high diameter.
 
 A bucket is a list of chunks from the thread's pool, which reserves address space for many times the
-arcs and takes memory for what is in the buckets at one time. Chunks count from 1: 0 is none.
+arcs and uses memory for what is in the buckets at one time. Chunks count from 1: 0 is none.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from evener.operators.cpu.frontier import AHEAD, SIZE, grain, to_queue
 from evener.operators.spmd import member
 
 CHUNK = 64  # vertices in one chunk of a bucket
-FUSED = 1000  # largest bucket that a thread works off by itself
-MAX_BUCKETS = 1 << 22  # further ones share the last; memory that is not touched costs nothing
+FUSED = 1000  # largest bucket that a thread processes alone
+MAX_BUCKETS = 1 << 22  # further ones share the last; untouched memory costs nothing
 NONE = np.int64(1) << np.int64(62)
 
-# Words of the shared array of one run: nearest bucket and size of the frontier, of two rounds, and
+# Words of a run's shared array: nearest bucket and size of the frontier, for two rounds, and
 # whether a pool is full.
 BUCKET, TAIL, FULL = 0, 16, 32
 SHARED_WORDS = 40
@@ -81,15 +81,15 @@ def release(pool, chunk):
 
 @compiled(allocates=False)
 def has_room(pool, arcs):
-    """Whether there is a chunk for each of so many arcs."""
+    """Whether there is a chunk for each of the arcs."""
     return pool.top[USED] + arcs + _U1 < np.uint64(len(pool.filled))
 
 
 @compiled(allocates=False)
 def bucket_of(value, inverse):
     """The bucket of a value."""
-    # Values beyond the last bucket, and those that are no number, share it; negative ones share the
-    # first: the order suffers there, not the result.
+    # Values beyond the last bucket, and NaNs, share it; negative ones share the first: that affects
+    # the order, not the result.
     scaled = value * inverse
     if scaled < MAX_BUCKETS:
         return np.uint64(np.int64(max(scaled, 0.0)))
@@ -117,7 +117,7 @@ def _advance(pool, out, f, where, s, field, inverse, current, u, shared):
 
 @compiled(allocates=False)
 def ask_ahead(out, s, vertices, at, stop):
-    """Ask for the arcs and weights of a vertex that comes soon, and for a later one's place.
+    """Prefetch the arcs and weights of a vertex that comes soon, and a later one's place.
 
     A bucket's vertices lie anywhere in memory: a uniform graph of a million vertices takes 0.45 s
     of one thread instead of 0.76, a lattice of 1500² 0.125 instead of 0.17.
@@ -131,7 +131,7 @@ def ask_ahead(out, s, vertices, at, stop):
 
 @compiled(allocates=False)
 def count(pool, bucket):
-    """Vertices in a bucket, counted no further than matters for fusion."""
+    """Vertices in a bucket, counted up to the limit of fusion."""
     total = _U0
     chunk = pool.heads[bucket]
     while chunk != _U0 and total < np.uint64(FUSED):
@@ -142,7 +142,7 @@ def count(pool, bucket):
 
 @compiled(allocates=False)
 def first_bucket(pool):
-    """The nearest bucket that holds something: an earlier one, if values fell that far."""
+    """The nearest nonempty bucket: an earlier one if values fell that far."""
     bucket = pool.top[LOWEST]
     while bucket <= pool.top[HIGHEST] and pool.heads[bucket] == _U0:
         bucket += _U1
@@ -178,7 +178,7 @@ def spread(team, current, field, inverse, shared, pools):
 
 @compiled(allocates=False)
 def fill(team, current, field, inverse, pool):
-    """Put a thread's part of a frontier, which may span buckets, there; whether there is room."""
+    """Put a thread's part of a frontier into its buckets; returns whether there is room."""
     to_queue(team, current)
     size = current.info[SIZE]
     fits = has_room(pool, np.uint64(size))
@@ -191,7 +191,7 @@ def fill(team, current, field, inverse, pool):
 
 @compiled(allocates=False)
 def nearest_bucket(pools, shared):
-    """The nearest bucket of all threads, of which none is at work."""
+    """The nearest bucket of all threads, while none of them works."""
     found = NONE
     for row in range(len(pools.top)):
         found = min(found, first_bucket(pool_of(pools, row)))
@@ -201,7 +201,7 @@ def nearest_bucket(pools, shared):
 
 @compiled(allocates=False)
 def waiting_in(pools, bucket, most):
-    """The vertices in a bucket of all threads, counted no further than matters."""
+    """The vertices in a bucket of all threads, counted up to ``most``."""
     total = np.int64(0)
     for row in range(len(pools.top)):
         chunk = pools.heads[row, bucket]
@@ -215,8 +215,8 @@ def waiting_in(pools, bucket, most):
 def relax(team, out, f, where, s, field, inverse, bucket, shared, queue, pools):
     """Advance the vertices of a bucket; returns the calls of the functor by this thread.
 
-    ``queue`` has room for all that one bucket may hold. A thread without others takes the buckets
-    as they are.
+    ``queue`` has room for all that one bucket may hold. A single thread takes the buckets as they
+    are.
     """
     pool = pool_of(pools, team.thread)
     bucket = np.uint64(bucket)
@@ -266,7 +266,7 @@ def hand_in(pool, bucket, shared, tail, queue):
 
 @compiled(allocates=False)
 def _work_off(pool, mine, out, f, where, s, field, inverse, bucket, shared):
-    """Advance what is in a bucket of one thread, into the buckets of this one."""
+    """Advance the vertices of one thread's bucket into this thread's buckets."""
     calls = _U0
     chunk = pool.heads[bucket]
     pool.heads[bucket] = _U0

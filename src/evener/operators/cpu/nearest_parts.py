@@ -1,7 +1,7 @@
 """`nearest` on the parts of a graph: all parts work on the nearest bucket of all.
 
-A part fuses what it finds in the bucket by itself; then emitted ghosts go to their owners, which
-put those that changed into buckets of their own.
+A part fuses what it finds in the bucket alone; then emitted ghosts go to their owners, which put
+those that changed into their own buckets.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _advance(
 
 @compiled(allocates=False)
 def _receive(team, world, merge, values, field, inverse, pool):
-    """Put the vertices that the others' ghosts change into buckets."""
+    """Put the vertices that other parts' ghosts change into buckets."""
     me = world.part
     for q in range(world.parts):
         if q != me:
@@ -145,8 +145,7 @@ def nearest_parts(
 ):  # fmt: skip
     """Run a whole repeat in the order of ``field``; see `evener.operators.cpu.nearest`.
 
-    Returns rounds, calls of this thread, the stamp and the turn that were reached, and the cycles
-    of communication.
+    Returns rounds, calls of this thread, the last stamp and turn, and the cycles of communication.
     """
     calls, rounds, talked = _U0, np.int64(0), np.int64(0)
     if not fill(team, current, field, inverse, pool):
@@ -168,7 +167,7 @@ def nearest_parts(
         bucket = np.uint64(near)
         if not hand_in(pool, bucket, shared, TAIL + side, queue):
             world.sync[CANCEL] = FULL
-        if team.thread == 0:  # the words of the next round; nobody looks at them now
+        if team.thread == 0:  # the words of the next round; no thread reads them now
             shared[BUCKET + 8 - side] = NONE
             shared[TAIL + 8 - side] = 0
         stamp = next_stamp(team, marks, stamp)

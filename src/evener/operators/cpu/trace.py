@@ -1,4 +1,4 @@
-"""What a kernel for threads writes down of its supersteps."""
+"""What a CPU kernel records of its supersteps."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from evener.operators.shared.trace import CALLS, CYCLES, FUSED, MEMBERS, PULLED,
 
 @compiled(allocates=False)
 def note(team, trace, row, step, members, calls, pulled, clock):
-    """Write a row, if there is room for it."""
+    """Write a row if there is room."""
     if row + 1 < len(trace):
         trace[row + 1, CALLS + team.thread] = calls
         if team.thread == 0:
@@ -23,7 +23,7 @@ def note(team, trace, row, step, members, calls, pulled, clock):
 
 @compiled(allocates=False)
 def tell_whole(team, trace, visited, fused):
-    """Write what is told of the whole run."""
+    """Write the words of the whole run."""
     trace[0, VISITED + team.thread] = visited
     if team.thread == 0:
         trace[0, FUSED] = fused

@@ -1,4 +1,4 @@
-"""Stages that a CPU does in its own way: reduce over a frontier, and visit all edges."""
+"""Stages that need their own code on a CPU: reduce over a frontier, and visit all edges."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from evener.operators.cpu.frontier import AHEAD, FAR, STRETCH, stretch, to_queue
 from evener.operators.shared.frontier import SIZE
 from evener.operators.spmd import member
 
-RUNS = 256  # of vertices, that are reduced one by one
+RUNS = 256  # of vertices, reduced one by one
 
 _U1 = np.uint64(1)
 
@@ -19,8 +19,8 @@ _U1 = np.uint64(1)
 def reduce(team, f, combine, neutral, s, current, partial):
     """Reduce over the frontier; every thread gets the result.
 
-    Runs of vertices are reduced one by one and their totals combined in order, so that a sum of
-    floats does not depend on the number of threads.
+    Runs of vertices are reduced one by one and their totals combined in order, so a sum of floats
+    does not depend on the number of threads.
     """
     to_queue(team, current)
     size = current.info[SIZE]
@@ -37,12 +37,12 @@ def reduce(team, f, combine, neutral, s, current, partial):
     total = neutral
     for run in range(runs):
         total = combine(total, partial[run])
-    barrier(team.sync, team.threads)  # all have read before anyone writes again
+    barrier(team.sync, team.threads)  # all have read before one writes again
     return total
 
 
 def partial_words(threads: int) -> int:
-    """Elements of the array that `reduce` and `edges` work with, and one to pass a scalar on in."""
+    """Elements of the array that `reduce` and `edges` use, and one to pass a scalar in."""
     return max(8 * threads, RUNS) + 1
 
 

@@ -1,1 +1,1 @@
-"""The operators for the grid of threads of a GPU: same meaning, other distribution of work."""
+"""The operators for the grid of a GPU: the same meaning with another division of work."""

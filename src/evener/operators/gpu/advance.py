@@ -1,8 +1,8 @@
 """`advance` for a grid: along the out-edges of a frontier, pushed from it or pulled to the others.
 
 *Push* leaves the division of work to a schedule. *Pull* gives a warp 32 vertices, a word of the
-bits that it makes: each lane looks along the first few in-edges of its vertex; lists that then
-still have something to tell are visited by the whole warp.
+bits that it makes: each lane searches the first few in-edges of its vertex, then the whole warp
+visits the lists that are unfinished.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from evener.operators.shared.direction import arcs_of, goes_pull
 from evener.operators.shared.frontier import ALL, BITS, SIZE, always
 
 FREE = 16  # vertices for each warp up to which a frontier is small
-HELD = 255  # of what a warp holds: how many wait in its buffer
-CULLS = 256  # and whether it culls exactly, since the queue is nearly full
+HELD = 255  # in ``held``: how many wait in a warp's buffer
+CULLS = 256  # the bit for exact culling, since the queue is nearly full
 SLACK = 128  # vertices that a warp may append before it knows: two buffers, in each of two rounds
 NEVER = np.int64(1) << np.int64(62)
-ALONE = 4  # edges that a lane looks at by itself in a pull
+ALONE = 4  # edges that a lane checks alone in a pull
 ALL_NEIGHBOURS = np.int64(1) << np.int64(62)
 
 _U1 = np.uint64(1)
@@ -62,21 +62,21 @@ class Emitted(NamedTuple):
 def limit_of(team, queue, num_vertices):
     """How long a queue may be before vertices that are in it twice could fill it up.
 
-    From then on each vertex is let in once at most: there is room for all of them, and for what
-    warps append until they know. Room for each arc would not do instead: from a vertex that is
-    twice in the frontier taken, all arcs emit twice.
+    From then on each vertex is admitted at most once: there is room for all of them, and for what
+    warps append until they know. Room for each arc would not suffice: if a vertex is twice in the
+    frontier, all its arcs emit twice.
     """
     return np.int64(len(queue) - num_vertices - SLACK * team.warps)
 
 
 @compiled(allocates=False)
 def take(team, sink, held, emits, u, v, e):
-    """Let the vertices that the lanes emit join the queue, each once in a stage.
+    """Append the vertices that the lanes emit to the queue, each once in a stage.
 
-    Inexact culling costs no atomic and may let a vertex in twice. In a small frontier, where
-    waiting costs the most, it does without, and exact culling does not look at a mark before it
-    exchanges it; and where the list of the vertex begins is asked for, as the next stage will. In a
-    queue that is nearly full all are culled exactly.
+    Inexact culling costs no atomic and may admit a vertex twice. In a small frontier, where latency
+    costs the most, it uses no marks, exact culling does not read a mark before it exchanges it, and
+    the place of the vertex's list is prefetched for the next stage. In a nearly full queue all are
+    culled exactly.
     """
     exact = sink.exact or sink.limit <= 0 or held & CULLS != 0
     if emits:
@@ -99,7 +99,7 @@ def take(team, sink, held, emits, u, v, e):
 
 @compiled(allocates=False)
 def done(team, sink, held):
-    """Flush what the warp holds, and meet; see `evener.operators.gpu.schedules.common`."""
+    """Flush the warp's buffer, and meet; see `evener.operators.gpu.schedules.common`."""
     flush(team, held & HELD, 0, sink.queue, sink.info, SIZE)
     barrier(team.sync)
     return look_ahead(team, sink.queue, sink.info)
@@ -133,7 +133,7 @@ def advance(
 
 @compiled(allocates=False)
 def pull(team, into, f, alone, where, stops, t, current, following):
-    """Look from the vertices that are wanted for members of the frontier, which is bits or all."""
+    """Search the in-edges of wanted vertices for members of the frontier, which is bits or all."""
     n = len(into.indptr) - 1
     everyone = current.info[FORM] == ALL
     calls, found = np.int64(0), np.int64(0)
@@ -183,9 +183,9 @@ def pull(team, into, f, alone, where, stops, t, current, following):
 
 @compiled(allocates=False)
 def _pull_together(team, into, f, alone, where, stops, t, bits, everyone, v, e, stop):
-    """A warp looks along the in-edges of one vertex; returns whether it joins, and the calls.
+    """A warp searches the in-edges of one vertex; returns whether it joins, and the calls.
 
-    Where the vertex may stop being wanted, lanes that found a member call one after the other.
+    If the vertex may stop being wanted, lanes that found a member call one after the other.
     """
     hit, calls = False, np.int64(0)
     while e < stop:

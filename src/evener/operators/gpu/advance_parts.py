@@ -1,4 +1,4 @@
-"""`advance` on the parts of a graph, each a grid: ghosts that are emitted wait for their owners."""
+"""`advance` on the parts of a graph, each a grid: emitted ghosts wait for their owners."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def take(team, sink, held, emits, u, v, e):
 
 @compiled(allocates=False)
 def done(team, sink, held):
-    """Flush what the warp holds, and meet; see `evener.operators.gpu.schedules.common`."""
+    """Flush the warp's buffer, and meet; see `evener.operators.gpu.schedules.common`."""
     flush(team, held, 0, sink.queue, sink.info, SIZE)
     barrier(team.sync)
     return look_ahead(team, sink.queue, sink.info)

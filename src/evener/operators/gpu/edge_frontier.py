@@ -1,4 +1,4 @@
-"""Frontiers of edges on a grid: how one is made from vertices, by a schedule."""
+"""Frontiers of edges on a grid: making one from vertices, by a schedule."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from evener.operators.spmd import append_edge, barrier
 
 @compiled(allocates=False)
 def fresh_edges(team, frontier, infos, made):
-    """A frontier to be made, the ``made``-th of its pool: empty."""
+    """A new, empty frontier, the ``made``-th of its pool."""
     which = made % TURNS
     empty_next(team, infos, which)
     first = which * INFO_WORDS
@@ -22,7 +22,7 @@ def fresh_edges(team, frontier, infos, made):
 
 @compiled(allocates=False)
 def take_edges(team, sink, held, emits, u, v, e):
-    """Let the edges that the lanes emit join."""
+    """Append the edges that the lanes emit."""
     return append_edge(team, held, sink, emits, u, e)
 
 
@@ -34,7 +34,7 @@ def _done(team, sink, held):
 
 @compiled(allocates=False)
 def advance_edges(team, visit, out, f, where, s, current, following, pieces):
-    """From vertices to the out-edges for which the functor holds; returns its calls."""
+    """From vertices to the out-edges where the functor is True; returns its calls."""
     to_queue(team, current)
     return visit(
         team, out, current, always, 0, ALL_NEIGHBOURS, f, where, s, take_edges, _done, following,

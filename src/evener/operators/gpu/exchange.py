@@ -1,7 +1,7 @@
-"""Exchanges between parts that a grid does in its own way: by boxes and copies.
+"""Exchanges between parts that need their own code on a grid: by boxes and copies.
 
-See `evener.operators.shared.exchange`. Several loads are under way in each thread, since there are
-few threads and each load waits for another.
+See `evener.operators.shared.exchange`. Each thread has several loads in flight, since there are few
+threads and each load depends on another.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _U0, _U2, _U3, _U4 = np.uint64(0), np.uint64(2), np.uint64(3), np.uint64(4)
 
 @compiled(allocates=False)
 def four_at(array, size, at, apart):
-    """Four elements of an array, so far apart; the first one for those beyond the end."""
+    """Four elements of an array, ``apart`` from each other; beyond the end its first one."""
     at_b, at_c, at_d = at + apart, at + _U2 * apart, at + _U3 * apart
     a = np.uint64(array[at if at < size else _U0])
     b = np.uint64(array[at_b if at_b < size else _U0])
@@ -37,7 +37,7 @@ def four_at(array, size, at, apart):
 
 @compiled(allocates=False)
 def next_stamp(team, world, stamp):
-    """The mark of the next stage; the box of the one after it is emptied."""
+    """The mark of the next stage; empties the box of the one after it."""
     stamp += 1
     if team.thread == 0:
         world.boxed[world.part * BOXED + (stamp + 1) % TURNS] = 0
@@ -46,7 +46,7 @@ def next_stamp(team, world, stamp):
 
 @compiled(allocates=False)
 def put_away(team, world, stamp, joins, v):
-    """Let emitted ghosts wait in the box of this part."""
+    """Put emitted ghosts into the box of this part."""
     mask = ballot(joins)
     if mask != 0:
         at = np.int64(0)
@@ -60,10 +60,10 @@ def put_away(team, world, stamp, joins, v):
 
 @compiled(allocates=False)
 def deliver(team, world, look, improve, values, width, stamp, following):
-    """As `collect` where ghosts change exactly if they are emitted: only those are looked at.
+    """As `collect` where ghosts change exactly if they are emitted: only those are visited.
 
-    ``look(values, home, slot)`` has the values of both, ``improve(values, home, found)`` says
-    whether the vertex changes by them; then it joins the frontier. No ghost is in a box twice.
+    ``look(values, home, slot)`` reads the values of both, ``improve(values, home, found)`` says
+    whether they change the vertex; then it joins the frontier. No ghost is in a box twice.
     """
     meet(world)
     me, base = world.part, world.bases[world.part]
@@ -81,7 +81,7 @@ def deliver(team, world, look, improve, values, width, stamp, following):
         changed = np.int64(0)
         at = first
         while at - np.uint64(team.lane) < size:
-            # Four at a time, so that as many loads are under way.
+            # Four at a time, so that four loads are in flight.
             v0, v1, v2, v3 = four_at(box, size, at, apart)
             at_a, at_b, at_c, at_d = v0 + ghost, v1 + ghost, v2 + ghost, v3 + ghost
             a = np.uint64(homes[at_a if at_a < mine else _U0])
@@ -117,7 +117,7 @@ def deliver(team, world, look, improve, values, width, stamp, following):
 
 @compiled(allocates=False)
 def joined(team, world, held, following, stamp, changed, home, had, base):
-    """Let a vertex that changed join the frontier, unless it has the mark of those that have."""
+    """Let a changed vertex join the frontier, unless its mark says that it has."""
     mark = np.uint32(stamp)
     joins = changed and had != mark
     if joins:
@@ -128,8 +128,8 @@ def joined(team, world, held, following, stamp, changed, home, had, base):
 
 @compiled(allocates=False)
 def arrived(world, merge, values, q, i):
-    """Merge the i-th ghost in the box of another part: 1 if it is one of this part's vertices, 2
-    if that changed; and its slot."""
+    """Merge the i-th ghost in another part's box: 1 if this part owns the vertex, 2 if it changed;
+    and its slot."""
     me = world.part
     v = np.int64(world.box[np.uint64(first_of(world, q, 0) + i)])
     g = v + first_of(world, q, 0) - world.owned[q]
@@ -140,15 +140,15 @@ def arrived(world, merge, values, q, i):
     return found, home
 
 
-# ---- fields that every part holds whole -------------------------------------------------------
+# ---- replicated fields ------------------------------------------------------------------------
 
 
 @compiled(allocates=False)
 def unite(team, world, differ, merge, values, olds, length, width):
-    """Bring all copies of a replicated field to one value; ``olds`` is what they had before.
+    """Unite all copies of a replicated field; ``olds`` is what they had before.
 
-    ``differ(values, olds, first, last, at)`` counts the elements that the copy from ``at`` on has
-    changed, ``merge(values, olds, first, last, length, parts)`` unites all copies.
+    ``differ(values, olds, first, last, at)`` counts the elements that changed in the copy at
+    ``at``, ``merge(values, olds, first, last, length, parts)`` unites all copies.
     """
     meet(world)
     mine = np.int64(0)  # what one part has changed, in the lane of its number
@@ -156,7 +156,7 @@ def unite(team, world, differ, merge, values, olds, length, width):
     while base < length:
         i = base + team.lane
         total = np.int64(0)
-        for p in range(0, world.parts, 4):  # four at a time, so that as many loads are under way
+        for p in range(0, world.parts, 4):  # four at a time, so that four loads are in flight
             a = is_other(world, differ, values, olds, i, p, length)
             b = is_other(world, differ, values, olds, i, p + 1, length)
             c = is_other(world, differ, values, olds, i, p + 2, length)
@@ -181,7 +181,7 @@ def unite(team, world, differ, merge, values, olds, length, width):
 
 @compiled(allocates=False)
 def is_other(world, differ, values, olds, i, p, length):
-    """Whether part ``p`` has changed element ``i``: 1 or 0, if there are such."""
+    """Whether part ``p`` has changed element ``i``: 1 or 0, 0 if either does not exist."""
     at = min(i, length - 1)
     found = np.int64(differ(values, olds, at, at + 1, min(p, world.parts - 1) * length))
     return found if i < length and p < world.parts else np.int64(0)
@@ -189,7 +189,7 @@ def is_other(world, differ, values, olds, i, p, length):
 
 @compiled(allocates=False)
 def seen_by(team, found, p):
-    """How many lanes found something, for the lane ``p``."""
+    """How many lanes found a change, for the lane ``p``."""
     many = count_bits(ballot(found > 0))
     return many if team.lane == p else np.int64(0)
 
@@ -199,7 +199,7 @@ def seen_by(team, found, p):
 
 @compiled(allocates=False)
 def remember_parts(team, world, current, kept, recorded, trace):
-    """Keep a frontier; where there is no room all parts stop at the next superstep."""
+    """Record a frontier; without room all parts stop at the next superstep."""
     if remember(team, current, kept, recorded, trace) < 0 and team.thread == 0:
         team.sync[CANCEL] = FULL
     return recorded + 1

@@ -1,11 +1,11 @@
 """Frontiers on a GPU, and the words that a stage of the grid works with.
 
-A stage has one barrier, its last, unless its work needs more. So that no barrier is spent on
-emptying, words that a stage counts in come in three: the one in use, the one before, which others
-may still be reading, and the next, which is emptied meanwhile.
+A stage has one barrier, its last, unless its work needs more. So that emptying needs no barrier,
+words that a stage counts in exist three times: the one in use, the one before, which others may
+still be reading, and the next, which is emptied meanwhile.
 
-Bits are words of 32: a warp votes one. Threads append to a queue through a buffer of their warp in
-shared memory, which is flushed with one atomic addition for 32 vertices.
+Bits are words of 32: one ballot of a warp. Threads append to a queue through a buffer of their warp
+in shared memory, which is flushed with one atomic addition for 32 vertices.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ USED_WORDS, WORK_WORDS = 3, 16
 
 SYNC_WORDS = 64
 TURNS = 3
-# Stages between two looks at the host's wish to stop. A look is taken in so many stages in a row
-# as there are words to be set: whichever stage a loop asks after, it then learns of the wish.
+# Stages between two looks at the host's stop request. A look is taken in as many stages in a row as
+# there are sets of words: whichever stage a loop asks after, it then sees the request.
 CANCEL_EVERY = 32
 
-NARROW = 4  # vertices for each warp, a group of lanes each, of a frontier that is that small
+NARROW = 4  # vertices per warp of a frontier so small that each has a group of lanes
 GROUP = 8  # lanes for one short list
 
 _U1, _U31 = np.uint32(1), np.uint32(31)
 
 
 class Team(NamedTuple):
-    """What a thread of the grid knows of itself and of the others."""
+    """What a thread of the grid knows of its team."""
 
     thread: int
     threads: int
@@ -70,7 +70,7 @@ class Team(NamedTuple):
 
 @compiled(allocates=False)
 def new_team(sync, works, like):
-    """The team, as a thread sees it when the kernel begins."""
+    """The team as a thread sees it when the kernel begins."""
     here, blocks = thread_of_block(), num_blocks()
     return Team(
         block() * BLOCK + here, blocks * BLOCK, here & 31, (here >> 5) * blocks + block(),
@@ -80,7 +80,7 @@ def new_team(sync, works, like):
 
 @compiled(allocates=False)
 def begin(team):
-    """The team for the next stage, whose words are empty; those of the one after are emptied."""
+    """The team for the next stage, whose words are empty; empties those of the stage after."""
     turn = team.turn + 1
     slot = team.slot + 1 if team.slot + 1 < TURNS else np.int64(0)
     if team.thread == team.threads - 1:  # whose warp has the least to do in small frontiers
@@ -97,19 +97,19 @@ def begin(team):
 
 @compiled(allocates=False)
 def work(team, word):
-    """Where a word of this stage is."""
+    """The place of a word of this stage."""
     return np.uint64(team.slot * WORK_WORDS + word)
 
 
 @compiled(allocates=False)
 def is_stopped(team):
-    """Whether the run is to stop: the same for all, after the last barrier of a stage."""
+    """Whether the run must stop: the same for all, after the last barrier of a stage."""
     return team.works[work(team, STOP)] != 0
 
 
 @compiled(allocates=False)
 def empty_next(team, infos, which):
-    """Empty the words of the frontier after the one in use of a pool, as those of a queue."""
+    """Empty the words of the frontier after the one in use of a pool, as a queue."""
     if team.thread == team.threads - 1:
         after = (which + 1 if which + 1 < TURNS else 0) * INFO_WORDS
         infos[after + SIZE] = 0
@@ -120,7 +120,7 @@ def empty_next(team, infos, which):
 
 @compiled(allocates=False)
 def empty_now(team, frontier):
-    """Empty a frontier that nobody looks at any more; the next barrier comes before its use."""
+    """Empty a frontier that no thread reads any more; the next barrier comes before its use."""
     if team.thread == team.threads - 1:
         frontier.info[SIZE] = 0
         frontier.info[CURSOR] = 0
@@ -130,7 +130,7 @@ def empty_now(team, frontier):
 
 @compiled(allocates=False)
 def fresh(team, frontier, infos, made):
-    """A frontier to be made, the ``made``-th of its pool: empty."""
+    """A new, empty frontier, the ``made``-th of its pool."""
     which = made % TURNS
     empty_next(team, infos, which)
     first = which * INFO_WORDS
@@ -139,7 +139,7 @@ def fresh(team, frontier, infos, made):
 
 @compiled(allocates=False)
 def claim(team, many):
-    """The first of the next so many numbers of this stage, the same for all lanes."""
+    """Claim the next ``many`` numbers of this stage; the first of them, for all lanes."""
     taken = np.int64(0)
     if team.lane == 0:
         taken = atomic.add(team.works, work(team, CLAIMED), many)
@@ -164,15 +164,15 @@ def sum_of_warp(value):
 def append(team, held, region, queue, counter, word, joins, v):
     """Add the vertices of the lanes that join to a queue; returns how many wait in the buffer.
 
-    ``counter[word]`` is the length of the queue; ``region`` is 0 or 1, one for each of two queues
-    that are appended to at the same time.
+    ``counter[word]`` is the length of the queue; ``region``, 0 or 1, distinguishes two queues that
+    are appended to at the same time.
     """
     return append_at(team, held, region, queue, counter, word, joins, v)[0]
 
 
 @compiled(allocates=False)
 def append_at(team, held, region, queue, counter, word, joins, v):
-    """As `append`; returns also how long the queue was when the buffer was last moved there."""
+    """As `append`; also returns the length of the queue at the last move of the buffer."""
     mask = ballot(joins)
     at = np.int64(0)
     if mask == 0:
@@ -197,7 +197,7 @@ def append_at(team, held, region, queue, counter, word, joins, v):
 
 @compiled(allocates=False)
 def flush(team, held, region, queue, counter, word):
-    """Move what waits in the buffer to the queue."""
+    """Move the buffer's content to the queue."""
     if held > 0:
         base = (thread_of_block() >> 5) * BUFFER + region * (BUFFER // 2)
         at = np.int64(0)
@@ -213,8 +213,8 @@ def flush(team, held, region, queue, counter, word):
 def look_ahead(team, queue, info):
     """Read, after a barrier, what a group of lanes will need of a small frontier just made.
 
-    The result is never negative, which the compiler does not know. Who compares it, along with a
-    word that has to be read in any case, waits for all of them at once, not one after the other.
+    The result is never negative, which the compiler does not know. A thread that compares it along
+    with a word it must read anyway waits for all loads at once, not one after the other.
     """
     i = min(team.rank * NARROW + team.lane // GROUP, len(queue) - 1)
     if i < 0:  # a part without vertices
@@ -230,7 +230,7 @@ def has_bit(bits, v):
 
 @compiled(allocates=False)
 def to_queue(team, frontier):
-    """Turn bits into a queue; a queue and all vertices stay as they are."""
+    """Turn bits into a queue; other forms stay as they are."""
     if frontier.info[FORM] != BITS:
         return
     barrier(team.sync)  # all have seen the form
@@ -250,7 +250,7 @@ def to_queue(team, frontier):
 
 @compiled(allocates=False)
 def to_bits(team, frontier):
-    """Write a queue as bits, for a stage that is the last to take it; its form stays."""
+    """Write a queue as bits, for the last stage that takes it; its form stays."""
     if frontier.info[FORM] != QUEUE:
         return
     w = team.thread

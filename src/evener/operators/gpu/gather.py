@@ -1,8 +1,8 @@
 """`gather` for a grid: combine over the in-edges of each vertex of the frontier, then apply.
 
-Schedules differ in how a warp comes by the totals of a tile of 32 vertices, one for each lane:
+Schedules differ in how a warp computes the totals of a tile of 32 vertices, one for each lane:
 ``totals_of(team, into, f, combine, neutral, t, v, start, degree, parts)``. The rest is here: long
-lists, which are cut into pieces with totals of their own, and applying.
+lists, which are cut into pieces with their own totals, and applying.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from evener.operators.shared.frontier import always
 from evener.operators.spmd import member
 
 ALL_NEIGHBOURS = np.int64(1) << np.int64(62)
-# Edges of a piece, as powers of two. Where vertices are sorted 32 long lists are side by side, and
-# one warp takes them one after the other: it must not take longer than all others together.
+# Edges of a piece, as powers of two. In sorted graphs 32 long lists are side by side, and one warp
+# takes them one after the other: it must not take longer than all others together.
 GATHER_POWER, LARGE_POWER = 8, 9
 GATHER_PIECE = 1 << GATHER_POWER
-LARGE = 1 << 15  # edges for each warp, from which pieces are large; from twice that, fewer cut
+LARGE = 1 << 15  # edges per warp from which pieces are large; from twice that, fewer are cut
 
 _U1 = np.uint64(1)
 
@@ -53,15 +53,15 @@ def gather(
 ):  # fmt: skip
     """One stage; returns the calls by this thread, and ``own``.
 
-    ``neutral`` has the dtype of totals. ``skips``: a vertex without in-edges is passed over, as the
+    ``neutral`` has the dtype of totals. ``skips``: a vertex without in-edges is skipped, as the
     combination has no neutral value. ``at_once``: a total is applied when it is made, with the
-    state ``u``, in which fields that others still read are second copies; ``keep`` brings a
-    vertex of those up to date. ``reduce`` adds the vertex to ``own``. ``more_follows``: the caller
-    has something to add before the last barrier, which is then its own.
+    state ``u``, in which fields that others still read are second copies; ``keep`` updates a
+    vertex in those. ``reduce`` adds the vertex to ``own``. ``more_follows``: the caller has more to
+    do before the last barrier, and calls it.
     """
     to_queue(team, current)
     size = current.info[SIZE]
-    narrow = size <= NARROW * team.warps  # a group of lanes for a vertex, the first answers for it
+    narrow = size <= NARROW * team.warps  # a group of lanes per vertex, led by the first
     power = NARROW_POWER if narrow else tile_power(team, size)
     width = 1 << power
     seat, mine = (team.lane % GROUP, team.lane // GROUP) if narrow else (0, team.lane)
@@ -115,7 +115,7 @@ def _gather_pieces(
     team, into, f, combine, apply, neutral, skips, t, u, keep, reduce, own, current, size,
     following, totals, parts, at_once, keeps, more_follows, pieces,
 ):  # fmt: skip
-    """What is left once all short lists are done: pieces of long ones, and totals to be applied."""
+    """The rest after all short lists: pieces of long ones, and applying totals."""
     kept = np.int64(0)
     barrier(team.sync)
     ahead = look_ahead(team, following.queue, following.info) if keeps else np.int64(0)
@@ -141,7 +141,7 @@ def _gather_pieces(
 
 @compiled(allocates=False)
 def _pieces_for(team, into, size):
-    """The power of the length of pieces of lists, and the longest list that is left whole."""
+    """The length of pieces, as a power of two, and the longest list that is not cut."""
     cut, longest = SMALL_PIECE_POWER, 2 * SMALL_PIECE
     if size > 16 * team.warps:
         arcs = len(into.indices)
@@ -155,7 +155,7 @@ def _total_of_tile(
     team, totals_of, into, f, combine, neutral, t, v, start, degree, parts, narrow, seat, pieces,
     cut, longest,
 ):  # fmt: skip
-    """The total of a lane's vertex, the edges that are in it, and the calls that it took."""
+    """The total of a lane's vertex, the edges in it, and the calls made."""
     if narrow and ballot(degree > SHORT) == 0:
         calls = degree if seat == 0 else np.int64(0)
         total = total_of_group(team, into, f, combine, neutral, t, v, start, degree, parts)
@@ -186,7 +186,7 @@ def _finish_pieces(
     team, combine, apply, neutral, t, u, keep, reduce, own, following, totals, parts, at_once,
     keeps, pieces, count,
 ):  # fmt: skip
-    """Combine the totals of each list's pieces; returns how many vertices were kept, and own."""
+    """Combine the totals of each list's pieces; returns the vertices kept, and ``own``."""
     kind = parts.dtype.type
     held, kept = np.int64(0), np.int64(0)
     base, mask, first = team.rank * 32, np.uint32(0), np.int64(0)

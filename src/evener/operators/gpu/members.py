@@ -1,4 +1,4 @@
-"""Members of a frontier as bits, which ghosts of members join: words of 32 on a grid, by warps."""
+"""Members of a frontier as bits, ghosts of members included: words of 32 on a grid, by warps."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from evener.operators.shared.hub import GROUP, bits_of, first_of, is_far, slots_
 from evener.operators.shared.world import account
 from evener.operators.spmd import add_up, meet, member
 
-WORDS = GROUP // 32  # of bits, that a warp reads or writes at once
+WORDS = GROUP // 32  # of bits that a warp reads or writes at once
 
 _U1, _FULL_WORD = np.uint32(1), np.uint32(0xFFFFFFFF)
 _U2, _U3, _U4 = np.uint64(2), np.uint64(3), np.uint64(4)
@@ -22,7 +22,7 @@ _U5, _U31 = np.uint64(5), np.uint64(31)
 
 @compiled(allocates=False)
 def mark_members(team, world, current, members):
-    """Make bits of the frontier of this part; nobody reads them before the next meeting."""
+    """Turn the frontier of this part into bits; no part reads them before the next `meet`."""
     owned = world.owned[world.part]
     form = current.info[FORM]
     for w in range(team.thread, len(members), team.threads):
@@ -44,9 +44,9 @@ def mark_members(team, world, current, members):
 
 @compiled(allocates=False)
 def spread(team, world, members, peek, place, values, olds, width):
-    """Let ghosts stand for owners that are members, and give those the values of their owners.
+    """Make ghosts of members members too, and give those the values of their owners.
 
-    ``peek(values, home)`` has the values of an owner, ``place(values, olds, slot, ghost, found)``
+    ``peek(values, home)`` reads the values of an owner, ``place(values, olds, slot, ghost, found)``
     gives them to a ghost.
     """
     meet(world)
@@ -63,12 +63,12 @@ def spread(team, world, members, peek, place, values, olds, width):
         ghost, slot = np.uint64(low), np.uint64(world.bases[me] + before + low)
         told_here = np.int64(0)
         w = (before + low) // 32 + team.rank
-        # Lanes that begin before the first ghost are beyond the last one, by far.
+        # Unsigned: lanes before the first ghost are far beyond the last one.
         at = np.uint64(32 * w + team.lane - before - low)
         a, b = four_at(homes, size, at, apart), four_at(homes, size, at + four, apart)
         while 32 * w < before + high:
-            # Eight words at a time and the homes of the next, so that many loads are under way:
-            # there are few threads, and each load waits for another.
+            # Eight words at a time and the homes of the next, so that many loads are in flight:
+            # there are few threads, and each load depends on another.
             next_a = four_at(homes, size, at + _U2 * four, apart)
             next_b = four_at(homes, size, at + _U3 * four, apart)
             in_a, has_a = four_members(world.bits, theirs, peek, values, a)
@@ -101,7 +101,7 @@ def four_members(bits, theirs, peek, values, homes):
 
 @compiled(allocates=False)
 def so_many(inside, size, at, apart):
-    """Of four so far apart, those inside that are there."""
+    """Which of four, ``apart`` from each other, are inside and exist."""
     a, b = inside[0] and at < size, inside[1] and at + apart < size
     c, d = inside[2] and at + _U2 * apart < size, inside[3] and at + _U3 * apart < size
     return a, b, c, d
@@ -109,7 +109,7 @@ def so_many(inside, size, at, apart):
 
 @compiled(allocates=False)
 def place_four(place, values, olds, slot, ghost, apart, inside, has):
-    """Give four ghosts, so far apart, what their owners have, if those are members."""
+    """Give four ghosts, ``apart`` from each other, their owners' values if those are members."""
     if inside[0]:
         place(values, olds, slot, ghost, has[0])
     if inside[1]:
@@ -122,7 +122,7 @@ def place_four(place, values, olds, slot, ghost, apart, inside, has):
 
 @compiled(allocates=False)
 def join_four(team, members, w, inside):
-    """Set the bits of four words, one of each round of the warps; returns how many."""
+    """Set the bits of four words, one per round of the warps; returns how many."""
     return (
         join_word(team, members, w, inside[0])
         + join_word(team, members, w + team.warps, inside[1])
@@ -136,7 +136,7 @@ def join_word(team, members, w, inside):
     """Set the bits of a word for the lanes that are inside; returns how many."""
     word = ballot(inside)
     if team.lane == 0 and word != 0:
-        set_bits(members, np.uint64(w), word)  # owned ones, or ghosts of another, may be there too
+        set_bits(members, np.uint64(w), word)  # owned vertices or others' ghosts may be there too
     return count_bits(word)
 
 
@@ -149,10 +149,10 @@ def join(members, v):
 
 @compiled(allocates=False)
 def carry_members(team, world, members, pack, arrive, values, boxes, olds, half):
-    """As `evener.operators.cpu.members.carry_members`: a warp has a group of ghosts at a time."""
+    """As `evener.operators.cpu.members.carry_members`; a warp takes a group of ghosts at a time."""
     hub, me, shift = world.hub, world.part, half * world.hub.total
     mine = np.uint64(32 * world.words_from[me] - world.bases[me])
-    barrier(team.sync)  # the bits of this part are there
+    barrier(team.sync)  # the bits of this part are visible
     for p in range(world.parts):
         if is_far(world, p):
             low, high = first_of(world, p, me), first_of(world, p, me + 1)
@@ -202,7 +202,7 @@ def carry_members(team, world, members, pack, arrive, values, boxes, olds, half)
 
 @compiled(allocates=False)
 def is_of_link(team, w, low, high):
-    """Whether this lane has one of the words of a group from ``w`` on, and a link has it.
+    """Whether this lane has one of the words of a group from ``w`` on that belongs to a link.
 
     A link has whole words of 64 bits, as other devices read them.
     """

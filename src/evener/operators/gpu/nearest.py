@@ -1,9 +1,9 @@
 """Advance in the order of a field on a grid: delta-stepping with one near queue and a far pile.
 
 Method: Davidson, Baxter, Garland, Owens: Work-efficient parallel GPU methods for single-source
-shortest paths, IPDPS 2014. What falls into the current bucket goes to the *near* queue of the next
-round; all else to the *far* pile, where a vertex is at most once. When no near vertices are left,
-the nearest bucket in the pile is found, and the pile split.
+shortest paths, IPDPS 2014. Vertices in the current bucket go to the *near* queue of the next round,
+all others to the *far* pile, which holds a vertex at most once. When no near vertices are left, the
+nearest bucket in the pile is found, and the pile split.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ SHARED_WORDS = 64
 TURN_WORDS = 16
 
 NONE = np.int64(1) << np.int64(62)
-LAST = np.int64(1) << np.int64(52)  # values beyond share this bucket, negative ones the first
+LAST = np.int64(1) << np.int64(52)  # shared by values beyond; negative ones share the first
 
-SPARSE = 8  # edges a vertex: with so many times more, frontiers are large so much earlier
+SPARSE = 8  # edges per vertex: with k times as many, frontiers count as large k times earlier
 
 _HELD = 255  # of a count that holds two: near below, far above
 
@@ -70,7 +70,7 @@ def bucket_of(value, inverse):
 def take(team, sink, held, emits, u, v, e):
     """Near or far, each vertex once.
 
-    In a large frontier a look at the mark spares most atomics; in a small one it only takes time.
+    In a large frontier reading the mark saves most atomics; in a small one it only takes time.
     """
     near, far = False, False
     if emits:
@@ -89,7 +89,7 @@ def take(team, sink, held, emits, u, v, e):
 
 @compiled(allocates=False)
 def done(team, sink, held):
-    """Flush what the warp holds, and meet; see `evener.operators.gpu.schedules.common`."""
+    """Flush the warp's buffers, and meet; see `evener.operators.gpu.schedules.common`."""
     flush(team, held & _HELD, 0, sink.near, sink.info, SIZE)
     flush(team, held >> 8, 1, sink.far, sink.shared, sink.word)
     barrier(team.sync)
@@ -100,7 +100,7 @@ def done(team, sink, held):
 def fill_pile(team, current, shared, far, in_far):
     """Begin with the frontier as the far pile; returns the team for the next stage.
 
-    A vertex may be twice in the frontier, and the pile has room for each of them once.
+    A vertex may be in the frontier twice, and the pile has room for each once.
     """
     to_queue(team, current)
     if team.thread == 0:
@@ -128,7 +128,7 @@ def fill_pile(team, current, shared, far, in_far):
 
 @compiled(allocates=False)
 def leave_pile(team, far, size, in_far):
-    """Let what is left in the pile when a loop ends, all of it settled, into that of the next."""
+    """Let vertices left in the pile when a loop ends, all settled, enter the next loop's pile."""
     i = team.thread
     while i < size:
         in_far[np.uint64(far[np.uint64(i)])] = 0
@@ -142,7 +142,7 @@ def nearest(
 ):  # fmt: skip
     """Run a whole repeat in the order of ``field``.
 
-    Returns the team, two frontiers of which the first is the (empty) current one, the counts of
+    Returns the team, two frontiers, the first of which is the (empty) current one, the counts of
     frontiers and stamps, rounds, and calls of this thread.
     """
     team = fill_pile(team, current, shared, far, in_far)
@@ -183,7 +183,7 @@ def nearest(
 
 @compiled(allocates=False)
 def nearest_bucket(team, far, size, field, inverse, bucket, shared, which):
-    """The nearest bucket in the pile beyond the last one, as all threads then know it."""
+    """The nearest bucket in the pile beyond the last one, for all threads."""
     low = NONE
     i = team.thread
     while i < size:
@@ -201,7 +201,7 @@ def nearest_bucket(team, far, size, field, inverse, bucket, shared, which):
 
 @compiled(allocates=False)
 def spread_of(out):
-    """How many times earlier than at few edges a vertex a frontier is large."""
+    """How many times earlier than with `SPARSE` edges a frontier counts as large."""
     return len(out.indices) // len(out.indptr) // SPARSE + 1
 
 
@@ -220,7 +220,7 @@ def sorted_into(
 
 @compiled(allocates=False)
 def split(team, far, size, farther, shared, which, near, in_far, field, inverse, bucket):
-    """Divide the pile: this bucket is near, what is settled leaves, the rest stays far."""
+    """Divide the pile: this bucket is near, settled vertices leave, the rest stays far."""
     some, more, word = np.int64(0), np.int64(0), PILE + TURN_WORDS - which
     base = team.rank * 32
     while base < size:
@@ -239,6 +239,6 @@ def split(team, far, size, farther, shared, which, near, in_far, field, inverse,
     flush(team, some, 0, near.queue, near.info, SIZE)
     flush(team, more, 1, farther, shared, word)
     barrier(team.sync)
-    if team.thread == 0:  # for the split after the next; nobody looks at them now
+    if team.thread == 0:  # for the split after the next; no thread reads them now
         shared[PILE + which] = 0
         shared[NEAREST + which] = NONE

@@ -1,7 +1,7 @@
 """`nearest` on the parts of a graph, each a grid: all parts work on the nearest bucket of all.
 
 After each round emitted ghosts go to their owners, which put those that changed into their near
-queue or far pile. As all are in the same bucket, what belongs into an earlier one is near too.
+queue or far pile. As all parts are in the same bucket, vertices of an earlier one are near too.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ def take(team, sink, held, emits, u, v, e):
 
 @compiled(allocates=False)
 def done(team, sink, held):
-    """Flush what the warp holds, and meet; see `evener.operators.gpu.schedules.common`."""
+    """Flush the warp's buffers, and meet; see `evener.operators.gpu.schedules.common`."""
     return done_here(team, sink.here, held)
 
 
 @compiled(allocates=False)
 def receive(team, world, merge, values, width, sink):
-    """Put the vertices that the others' ghosts change near or far."""
+    """Put the vertices that other parts' ghosts change near or far."""
     meet(world)
     me = world.part
     held = np.int64(0)
@@ -96,9 +96,9 @@ def nearest_parts(
 ):  # fmt: skip
     """Run a whole repeat in the order of ``field``; see `evener.operators.gpu.nearest`.
 
-    Returns the team, two frontiers of which the first is the (empty) current one, the counts of
-    frontiers and stamps and the turn that were reached, rounds, calls of this thread, and the
-    cycles of communication.
+    Returns the team, two frontiers, the first of which is the (empty) current one, the counts of
+    frontiers and stamps, the last turn, rounds, calls of this thread, and the cycles of
+    communication.
     """
     team = fill_pile(team, current, shared, far, in_far)
     rounds, calls, half, talked = np.int64(0), np.int64(0), np.int64(0), np.int64(0)

@@ -1,4 +1,4 @@
-"""What a kernel on a grid writes down: rows of the trace, what it needs to go on, how it ended."""
+"""What a GPU kernel records: rows of the trace, what it needs to resume, how it ended."""
 
 from __future__ import annotations
 
@@ -23,17 +23,16 @@ from evener.operators.shared.record import remember as remember_vertices
 from evener.operators.shared.record import remember_edges as remember_of_edges
 from evener.operators.shared.trace import CALLS, CYCLES, FUSED, MEMBERS, PULLED, ROWS, STEP, VISITED
 
-# Words of a row of the trace, the last of a superstep's row: how many barriers there were so far.
+# Words of a row of the trace; the last of a superstep's row counts the barriers so far.
 TRACE_WORDS, PASSED = 6, 5
-# Of the first row: of a record that is full the room that it needs, and the supersteps in it; how
-# the run ended.
+# Of the first row: the room that a full record needs, and the supersteps in it; how the run ended.
 NEEDED, RECORDED, STATUS = 2, 3, 5
-FEW_LANES = 4  # whose numbers are not worth a sum over the warp, which takes as long as a barrier
+FEW_LANES = 4  # that do not justify a sum over the warp, which takes as long as a barrier
 
 
 @compiled(allocates=False)
 def note(team, trace, row, step, members, calls, pulled, clock):
-    """Write a row of the trace, if there is room."""
+    """Write a row of the trace if there is room."""
     at = (row + 1) * TRACE_WORDS
     if at + TRACE_WORDS <= len(trace):
         some = ballot(calls > 0)
@@ -47,7 +46,7 @@ def note(team, trace, row, step, members, calls, pulled, clock):
             trace[at + MEMBERS] = members
             trace[at + PULLED] = np.int64(pulled)
             trace[at + CYCLES] = cycles() - clock
-        if team.thread == BLOCK - WARP:  # which has counted them
+        if team.thread == BLOCK - WARP:  # which counts them
             trace[at + PASSED] = np.int64(load_now(team.sync, BARRIERS))
     if team.thread == 0:
         trace[ROWS] = row + 1
@@ -55,7 +54,7 @@ def note(team, trace, row, step, members, calls, pulled, clock):
 
 @compiled(allocates=False)
 def tell_whole(team, trace, visited, fused):
-    """Tell of the whole run: its calls, since some stages are in no loop, and fused supersteps."""
+    """Write the run's words: all calls, as some stages are in no loop, and fused supersteps."""
     if team.thread == 0:
         trace[FUSED] = fused
     visited = sum_of_warp(visited)
@@ -65,7 +64,7 @@ def tell_whole(team, trace, visited, fused):
 
 @compiled(allocates=False)
 def settle(team, home, field, moved):
-    """Bring a field home that is in its second copy when the kernel ends."""
+    """Copy a field back if it is in its second copy when the kernel ends."""
     if moved:
         v = team.thread
         while v < len(home):
@@ -75,7 +74,7 @@ def settle(team, home, field, moved):
 
 @compiled(allocates=False)
 def remember(team, current, kept, recorded, trace):
-    """As `evener.operators.shared.record.remember`; where there is no room the host is told."""
+    """As `evener.operators.shared.record.remember`; without room it tells the host."""
     now = remember_vertices(team, current, kept, recorded)
     if now < 0:
         _ask_for_room(team, kept, recorded, current.info[SIZE], trace)
@@ -94,14 +93,14 @@ def remember_edges(team, current, kept, recorded, trace):
 @compiled(allocates=False)
 def _ask_for_room(team, kept, recorded, size, trace):
     if team.thread == 0:
-        # So long a record has room for the ends of its supersteps too, however short they are.
+        # A record of this size has room for the ends of its supersteps too, however short they are.
         trace[NEEDED] = max(kept.bounds[recorded] + size, recorded + 2)
         trace[RECORDED] = recorded
 
 
 @compiled(allocates=False)
 def save_sum(team, saves, word, value):
-    """Write down the sum of a variable over all threads, before a kernel returns from a loop."""
+    """Save the sum of a variable over all threads, before a kernel returns from a loop."""
     total = sum_of_warp(value)
     if team.lane == 0 and total != 0:
         atomic.add(saves, word, total)
@@ -109,7 +108,7 @@ def save_sum(team, saves, word, value):
 
 @compiled(allocates=False)
 def begin_again(team, saves):
-    """Empty what was saved, once all have read it, and the words of stages, as at the beginning."""
+    """Clear what was saved, once all have read it, and the words of stages."""
     barrier(team.sync)
     if team.thread == 0:
         for i in range(len(saves)):
@@ -121,7 +120,7 @@ def begin_again(team, saves):
 
 @compiled(allocates=False)
 def prepare_replay(team, infos, kept, step):
-    """Write the words of a recorded frontier before the superstep that takes it."""
+    """Write the words of a recorded frontier before the superstep that uses it."""
     if team.thread == 0 and step >= 0:
         first = (step % TURNS) * INFO_WORDS
         infos[first + SIZE] = kept.bounds[step + 1] - kept.bounds[step]
@@ -131,6 +130,6 @@ def prepare_replay(team, infos, kept, step):
 
 @compiled(allocates=False)
 def end(trace, code):
-    """Tell the host how the kernel ended: well (0), or why not (`evener.engine.codegen.resume`)."""
+    """Tell the host how the kernel ended: 0, or why early (`evener.engine.codegen.resume`)."""
     if block() == 0 and thread_of_block() == 0:
         trace[STATUS] = np.int64(code)

@@ -1,4 +1,4 @@
-"""Stages that a grid does in its own way: reduce over a frontier, and visit all edges."""
+"""Stages that need their own code on a grid: reduce over a frontier, and visit all edges."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ WARPS_POWER = (BLOCK // 32).bit_length() - 1  # warps of a block, as a power of 
 def reduce(team, f, combine, neutral, s, current, partial):
     """Reduce over the frontier; every thread gets the result.
 
-    Which thread takes which vertices depends on the size of the grid alone, so that a sum of
-    floats is the same in every run on one GPU.
+    Which thread takes which vertices depends only on the size of the grid, so a sum of floats is
+    the same in every run on one GPU.
     """
     to_queue(team, current)
     kind = partial.dtype.type
@@ -40,13 +40,13 @@ def reduce(team, f, combine, neutral, s, current, partial):
     reduce_block(team, combine, kind(total), partial)
     barrier(team.sync)
     total = reduce_blocks(team, combine, neutral, partial)
-    barrier(team.sync)  # all have read before anyone writes again
+    barrier(team.sync)  # all have read before one writes again
     return total
 
 
 @compiled(allocates=False)
 def reduce_block(team, combine, total, partial):
-    """Write the combination of the threads of a block."""
+    """Write the combined value of a block's threads."""
     total = combine_lanes(combine, total, partial)
     parts = shared_parts(partial)
     here = thread_of_block()
@@ -65,7 +65,7 @@ def reduce_block(team, combine, total, partial):
 
 @compiled(allocates=False)
 def reduce_blocks(team, combine, neutral, partial):
-    """The combination of what all blocks wrote, after a barrier, for each thread."""
+    """Combine what all blocks wrote, after a barrier, for each thread."""
     kind = partial.dtype.type
     total = neutral
     i, blocks = team.lane, num_blocks()
@@ -77,7 +77,7 @@ def reduce_blocks(team, combine, neutral, partial):
 
 @compiled(allocates=False)
 def combine_lanes(combine, value, like):
-    """The combination of the values of all lanes, for each of them."""
+    """Combine the values of all lanes, for each of them."""
     for power in range(5):
         value = like.dtype.type(combine(value, shuffle_xor(value, 1 << power)))
     return value
@@ -85,13 +85,13 @@ def combine_lanes(combine, value, like):
 
 @compiled(allocates=False)
 def take_flag(team, sink, held, emits, u, v, e):
-    """Note that some call returned True."""
+    """Note that a call returned True."""
     return held + 1 if ballot(emits) != 0 else held
 
 
 @compiled(allocates=False)
 def done_flag(team, sink, held):
-    """Tell the others, and meet."""
+    """Set the flag for all threads, and meet."""
     if held > 0:
         team.works[work(team, FLAG)] = 1
     barrier(team.sync)

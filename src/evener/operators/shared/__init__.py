@@ -1,1 +1,1 @@
-"""What the operators of a CPU and of a GPU have in common, and how machines meet."""
+"""Operators shared by CPU and GPU, and how machines exchange data."""

@@ -1,9 +1,8 @@
 """The order of `nearest` with a superstep for each bucket, for loops that fusion would change.
 
-What waits is a queue of vertices. `pick` takes the nearest bucket off the queue, the stages of the
-loop run on it, and `join` adds what they emit. How near a vertex waits is `NOT_WAITING` less its
-bucket: the nearest is the largest, and 0, with which memory begins, is that of vertices that do not
-wait.
+A queue holds the waiting vertices. `pick` takes the nearest bucket off it, the stages of the loop
+run on that, and `join` adds what they emit. ``near`` is `NOT_WAITING` minus the bucket of a
+vertex: the nearest is the largest, and 0, the initial content of memory, means not waiting.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from evener.operators.spmd import (
 )
 
 NOT_WAITING = np.int64(1) << np.int64(62)
-FAR = np.int64(1) << np.int64(61)  # the bucket of infinity, and of what is no number
+FAR = np.int64(1) << np.int64(61)  # the bucket of infinity and NaN
 
 
 @compiled(allocates=False)
@@ -40,13 +39,13 @@ def bucket_of(value, delta):
     scaled = np.float64(value) / np.float64(delta)
     if not scaled < np.float64(FAR):
         return FAR
-    number = np.int64(max(scaled, -np.float64(FAR)))  # towards 0
+    number = np.int64(max(scaled, -np.float64(FAR)))  # rounds towards 0
     return number - 1 if np.float64(number) > scaled else number
 
 
 @compiled(allocates=False)
 def join(team, emitted, waiting, near, field, delta):
-    """Let vertices wait in the bucket of their value; those that wait already change theirs."""
+    """Let vertices wait in the bucket of their value; waiting ones change theirs."""
     to_queue(team, emitted)
     size, held = emitted.info[SIZE], np.int64(0)
     base, last = first_round(team, size)
@@ -65,9 +64,9 @@ def join(team, emitted, waiting, near, field, delta):
 
 @compiled(allocates=False)
 def pick(team, waiting, later, chosen, near, field, delta, scratch):
-    """Move the nearest bucket from what is waiting to ``chosen``, and the others to ``later``.
+    """Move the nearest bucket from ``waiting`` to ``chosen``, and the others to ``later``.
 
-    A vertex whose value fell without its being emitted again was settled in an earlier bucket.
+    A vertex whose value fell without being emitted again was settled in an earlier bucket.
     """
     bucket = nearest_waiting(team, waiting, near, scratch)
     take(team, waiting, later, chosen, near, field, delta, bucket)
@@ -75,7 +74,7 @@ def pick(team, waiting, later, chosen, near, field, delta, scratch):
 
 @compiled(allocates=False)
 def nearest_waiting(team, waiting, near, scratch):
-    """The nearest bucket in which something waits, `NOT_WAITING` if nothing does."""
+    """The nearest bucket with a waiting vertex, `NOT_WAITING` if there is none."""
     high = np.int64(0)
     first, last, step = share(team, 0, waiting.info[SIZE])
     for i in range(first, last, step):
@@ -111,7 +110,7 @@ def take(team, waiting, later, chosen, near, field, delta, bucket):
 
 @compiled(allocates=False)
 def hand_on(team, waiting, near, frontier):
-    """Make a frontier of what still waits."""
+    """Make a frontier of the vertices that still wait."""
     let_go(team)
     size = waiting.info[SIZE]
     i, last = first_one(team, size)

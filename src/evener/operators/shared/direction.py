@@ -1,9 +1,9 @@
-"""Whether an advance pushes or pulls, and the arcs that it decides by.
+"""Whether an advance pushes or pulls, and the arcs that decide.
 
 The rule of ``auto`` is that of Beamer, Asanović, Patterson: Direction-optimizing breadth-first
-search, SC 2012. With a ``where``, change to pull when more than 1/15 of the arcs not yet looked at
-leave the frontier, and back to push when the frontier is smaller than 1/18 of the vertices and
-shrinks. The arcs of a frontier of less than 1/256 of the vertices are not counted: it is pushed.
+search, SC 2012. With a ``where``, change to pull when more than 1/15 of the unvisited arcs leave
+the frontier, and back to push when the frontier is smaller than 1/18 of the vertices and shrinks. A
+frontier of less than 1/256 of the vertices is pushed without counting its arcs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _U1 = np.uint64(1)
 
 @compiled(allocates=False)
 def goes_pull(current, mode, left, before, num_vertices):
-    """Whether to pull: all threads find the same, as they read the same words."""
+    """Whether to pull: all threads agree, as they read the same words."""
     arcs = current.info[arcs_word()]
     return goes_pull_parts(current, mode, current.info[SIZE], arcs, left, before, num_vertices)
 
@@ -38,7 +38,7 @@ def goes_pull_parts(current, mode, size, arcs, left, before, num_vertices):
 
 @compiled(allocates=False)
 def arcs_of(team, out, current, mode):
-    """The arcs that leave a frontier, if it matters."""
+    """The arcs that leave a frontier, if ``auto`` needs them."""
     if mode == AUTO and form_of(current) == QUEUE:
         _count_arcs(team, out, current, len(out.indptr) - 1)
     return current.info[arcs_word()]

@@ -1,8 +1,8 @@
 """Frontiers of edges: the stages over what an advance with ``emit="edges"`` makes.
 
 Such a frontier is always a queue: of sources and, beside them, the places of the edges in the
-neighbour lists. A vertex is once in the frontier that is advanced, so an edge is once in the queue
-and nothing is culled.
+neighbour lists. A vertex is in the advanced frontier once, so an edge is in the queue once and
+nothing is culled.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from evener.operators.spmd import (
 
 @compiled(allocates=False)
 def filter_edges(team, out, f, s, current, following):
-    """Keep the edges for which the functor holds; returns its calls."""
+    """Keep the edges where the functor is True; returns its calls."""
     empty(team, following)
     size, held, calls = current.info[SIZE], np.int64(0), np.int64(0)
     base, last = first_round(team, size)
@@ -63,7 +63,7 @@ def compute_edges(team, out, f, s, current):
 
 @compiled(allocates=False)
 def targets(team, out, current, following, marks, stamp):
-    """The set of the edges' ``dst`` that this part owns, as a queue; ghosts get the mark too."""
+    """The set of the edges' ``dst`` that this part owns, as a queue; ghosts are marked too."""
     let_go(team)
     empty(team, following)
     owned = len(out.indptr) - 1

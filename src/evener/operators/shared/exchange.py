@@ -1,14 +1,14 @@
-"""What parts tell each other: owners their ghosts, and ghosts their owners.
+"""Exchanges between parts: from owners to their ghosts, and from ghosts to their owners.
 
-Parts on one machine share its memory, so nothing is packed: an owner reads the ghosts of the
-others, and a ghost its owner, between two meetings of all threads. The fields of all parts lie in
-one array; a *slot* is a place in it (`evener.engine.partition.divide`). Owners only write owned
-slots, and whoever copies only ghosts, so no two threads write the same slot and all order is fixed:
-by part, then by vertex.
+Parts on one machine share its memory, so nothing is packed: between two barriers of all threads an
+owner reads the ghosts of the others, and a ghost its owner. The fields of all parts lie in one
+array; a *slot* is a place in it (`evener.engine.partition.divide`). Merging writes only owned
+slots, and copying only ghosts, so no two threads write the same slot and the order is fixed: by
+part, then by vertex.
 
-What would travel between devices that share no memory is counted link by link, in the form that
-the exchange policy chooses (`operators.shared.policies`). Parts on other machines have shadows
-here, brought up to date before (`evener.operators.shared.hub`).
+What devices without shared memory would send is counted per link, in the form that the exchange
+policy chooses (`operators.shared.policies`). Parts on other machines have shadows here, which are
+updated before (`evener.operators.shared.hub`).
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from evener.operators.spmd import add_up, append, barrier, flush, lane, meet, ro
 def broadcast(team, world, copy, values, olds, width):
     """Give all ghosts of this part the values of their owners.
 
-    ``copy(values, olds, slot, ghost, home)`` says whether one of them is new.
+    ``copy(values, olds, slot, ghost, home)`` returns whether a value changed.
     """
     meet(world)
     me = world.part
     slots = slots_of(world, me)
     for q in range(world.parts):
         if is_far(world, q):
-            continue  # they have arrived
+            continue  # already received
         first, last, step = share(team, first_of(world, me, q), first_of(world, me, q + 1))
         changed = np.int64(0)
         for g in range(first, last, step):
@@ -50,9 +50,9 @@ def collect(team, world, is_changed, merge, values, olds, width, emits, stamp, f
     """Merge what the other parts wrote to their ghosts of this part's vertices.
 
     ``is_changed(values, olds, slot, ghost)`` finds what a stage wrote, ``merge(values, olds, home,
-    slot, ghost)`` brings it home. A ghost that bears the mark of this stage was emitted: with
-    ``emits`` its owner joins the frontier. No vertex has two ghosts in one part, so that a vertex
-    is one thread's between two barriers.
+    slot, ghost)`` merges it. A ghost with the mark of this stage was emitted: with ``emits`` its
+    owner joins the frontier. No vertex has two ghosts in one part, so only one thread handles a
+    vertex between two barriers.
     """
     meet(world)
     me, mark = world.part, world.marks.dtype.type(stamp)

@@ -1,4 +1,4 @@
-"""Frontiers and directions as all devices have them."""
+"""Frontiers and directions, common to all devices."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from evener.device import atomic, compiled
 
 QUEUE, BITS, ALL = 0, 1, 2  # forms of a frontier
 PUSH, PULL, AUTO = 0, 1, 2  # directions of an advance
-SIZE = 0  # the first word of Frontier.info; where the others are differs between devices
+SIZE = 0  # the first word of Frontier.info; the places of the others depend on the device
 
 
 class Adjacency(NamedTuple):
-    """Neighbour lists: vertex v has those from ``indptr[v]`` to ``indptr[v + 1]``."""
+    """Neighbour lists: that of v goes from ``indptr[v]`` to ``indptr[v + 1]``."""
 
     indptr: np.ndarray
     indices: np.ndarray
 
 
 class Frontier(NamedTuple):
-    """A set of vertices; `info` says in which form, how many, and how many arcs leave them."""
+    """A set of vertices; `info` has its form, its size, and how many arcs leave it."""
 
     queue: np.ndarray
     bits: np.ndarray
@@ -46,8 +46,8 @@ def always(v, s):
 def is_new(marks, v, stamp, exact):
     """Whether a vertex joins a queue for the first time in this stage.
 
-    Inexact culling costs no atomic and lets a vertex in once for each thread at most: where the
-    merges of all that follows are idempotent, that changes nothing.
+    Inexact culling costs no atomic and admits a vertex at most once per thread, which is harmless
+    where all merges that follow are idempotent.
     """
     at, mark = np.uint64(v), marks.dtype.type(stamp)
     if marks[at] == mark:

@@ -1,4 +1,4 @@
-"""How the parts of a machine meet those of others: flags in the hub, which all can see."""
+"""Handshakes between the parts of different machines: flags in the hub, which all can see."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from evener.operators.spmd import (
     share,
 )
 
-# Looks at the others' flags before a machine runs ahead: see docs/notes/parts-gpu.md.
+# Polls of the others' flags before a machine runs ahead: see docs/notes/parts-gpu.md.
 CPU_PATIENCE, GPU_PATIENCE = 300, 4
 
 
 @compiled(allocates=False)
 def stay_here(team, world, local, remote, turn):
-    """Meet, where there are no other machines."""
+    """Meet; there are no other machines."""
     meet(world)
 
 
 @compiled(allocates=False)
 def shake_hands(team, world, local, remote, turn):
-    """Meet, then one thread meets those of the other machines, then all go on."""
+    """Meet; one thread shakes hands with the other machines; then all continue."""
     meet_having_written(world)
     if world.first + team.thread == 0:
         _raise_flag(world, local, remote, turn)
@@ -44,7 +44,7 @@ def shake_hands(team, world, local, remote, turn):
 
 @compiled(allocates=False)
 def _raise_flag(world, local, remote, turn):
-    """Let the other machines see what this one has put into the hub."""
+    """Publish what this machine has put into the hub."""
     hub = world.hub
     publish_words(world, local, remote, turn)
     reached = hub.shaken[0] + 1
@@ -54,7 +54,7 @@ def _raise_flag(world, local, remote, turn):
 
 @compiled(allocates=False)
 def _await_flags(world, local, remote, turn):
-    """Wait until all machines have put theirs there, or all must give up."""
+    """Wait until all machines have published, or all must give up."""
     hub, gave_up = world.hub, np.int64(0)
     reached, give_up = hub.shaken[0], hub.machines * FLAG_WORDS
     for other in range(hub.machines):
@@ -67,7 +67,7 @@ def _await_flags(world, local, remote, turn):
 
 @compiled(allocates=False)
 def are_late(hub):
-    """Whether others have not put theirs there, however patiently one looks."""
+    """Whether another machine has not published after `Hub.patience` polls."""
     reached, looks, late = hub.shaken[0], 0, False
     for other in range(hub.machines):
         while not late and hear(hub.flags, other * FLAG_WORDS) < reached:
@@ -79,9 +79,9 @@ def are_late(hub):
 
 @compiled(allocates=False)
 def tell(team, world, turn, waiting, boxed):
-    """Tell the others that the box is in the hub; returns whether theirs are late.
+    """Announce that the box is in the hub; returns whether the others' boxes are late.
 
-    A census, of what waits here and in the box, whose sum is known after `listen`.
+    Begins a census of what waits here and in the box; its sum is known after `listen`.
     """
     say(team, world, turn, waiting + boxed)
     if team.thread == 0:
@@ -101,7 +101,7 @@ def tell(team, world, turn, waiting, boxed):
 
 @compiled(allocates=False)
 def listen(team, world, turn):
-    """Wait for what the others tell; returns whether a thread is gone, so that nothing came."""
+    """Wait for the others' boxes; returns whether a thread is gone, so that nothing came."""
     if world.first + team.thread == 0:
         _await_flags(world, world.words, world.hub.words, turn)
     meet(world)
@@ -110,7 +110,7 @@ def listen(team, world, turn):
 
 @compiled(allocates=False)
 def forget(team, marks, frontier):
-    """Take the marks off the vertices of a frontier, so that they may be emitted again."""
+    """Clear the marks of a frontier's vertices, so that they can be emitted again."""
     first, last, step = share(team, 0, frontier.info[SIZE])
     for i in range(first, last, step):
         marks[np.uint64(member(frontier, i))] = marks.dtype.type(0)

@@ -1,14 +1,14 @@
-"""What parts on different machines tell each other: by way of the hub, memory that all can reach.
+"""Exchanges between parts on different machines, through the hub: memory that all can reach.
 
 A *machine* is a memory with the parts that work in it: all CPU parts are on one, a GPU with its
-parts is another. Each machine holds the arrays of all parts; those of the others are shadows, of
-which only what is exchanged is ever brought up to date. An exchange first carries that over: a
-machine packs what the others need into the hub, all shake hands, and each unpacks into its shadows.
-Then the operators of exchange work on one machine's memory as if there were no other. So these
-texts, which run on every device, are all that several machines add.
+parts is another. Each machine holds the arrays of all parts; those of the others are shadows, in
+which only exchanged values are ever updated. An exchange begins with that update: a machine packs
+what the others need into the hub, all shake hands, and each unpacks into its shadows. Then the
+exchange operators work in one machine's memory as if there were no other. So these functions, which
+run on every device, are all that several machines add.
 
-The hub has an element for each ghost of each part, whichever way a value travels, and two halves
-that take turns: who is ahead packs into the half that nobody reads any more.
+The hub has one element per ghost of each part, for either direction, and two halves used in turn: a
+machine that is ahead packs into the half that no machine reads any more.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ import numpy as np
 from evener.device import compiled
 from evener.operators.spmd import add_up, box_size, set_box_size, share
 
-PART_WORDS = 8  # words of one part: a number, another, whether it is to stop
+PART_WORDS = 8  # words of one part: two numbers, and whether to stop
 GROUP = 256  # ghosts whose values are packed together
-FLAG_WORDS = 16  # between the flags of two machines, so that each has a cache line of its own
+FLAG_WORDS = 16  # between the flags of two machines, so that each has its own cache line
 
 
 class Hub(NamedTuple):
-    """What a thread knows of the other machines, and how it meets them."""
+    """What a thread knows of the other machines, and the handshake with them."""
 
     machine: int
     machines: int
     machine_of: np.ndarray  # by part
     ghosts: np.ndarray  # as `evener.engine.partition.divide.Parts.ghosts`, flat
     total: int  # ghosts of all parts
-    patience: int  # looks at the others' flags before this one runs ahead; below 0 it never does
-    shaken: np.ndarray  # how often this machine has shaken hands; whether others were late
+    patience: int  # polls of the others' flags before this one runs ahead; below 0: never
+    shaken: np.ndarray  # number of handshakes of this machine; whether others were late
     sizes: np.ndarray  # [half, part, PART_WORDS]: of boxes
-    flags: np.ndarray  # in the hub: what each machine counts; behind them, whether all must give up
-    words: np.ndarray  # in the hub: what is being agreed on
-    far_sizes: np.ndarray  # in the hub: those of boxes
+    flags: np.ndarray  # in the hub: each machine's handshakes, then whether all must give up
+    words: np.ndarray  # in the hub: numbers to agree on
+    far_sizes: np.ndarray  # in the hub: sizes of boxes
     box: np.ndarray  # in the hub [half, ghost]: the emitted ones
-    marks: np.ndarray  # in the hub [half, ghost]: of those that were emitted
-    bits: np.ndarray  # in the hub: of those that are members; see `bits_of`
-    shake: Any  # (team, world, local, remote, turn): all machines meet, and exchange words
+    marks: np.ndarray  # in the hub [half, ghost]: of emitted ones
+    bits: np.ndarray  # in the hub: of members; see `bits_of`
+    shake: Any  # (team, world, local, remote, turn): handshake that exchanges words
 
 
 @compiled(allocates=False)
@@ -59,15 +59,15 @@ def first_of(world, p, q):
 
 @compiled(allocates=False)
 def slots_of(world, p):
-    """What turns the number of a ghost of a part into its slot."""
+    """The offset from the number of a part's ghost to its slot."""
     return world.bases[p] + world.owned[p] - first_of(world, p, 0)
 
 
 @compiled(allocates=False)
 def bits_of(world, p, q, half):
-    """What turns the number of a ghost of ``p`` that ``q`` owns into the place of its bit.
+    """The offset from the number of a ghost of ``p`` that ``q`` owns to the place of its bit.
 
-    Each link has words of 64 bits of its own, so that no two machines write to the same one.
+    Each link has its own words of 64 bits, so no two machines write to the same one.
     """
     links = world.parts * world.parts
     return 64 * (half * (world.hub.total // 64 + links + 1) + p * world.parts + q)
@@ -75,7 +75,7 @@ def bits_of(world, p, q, half):
 
 @compiled(allocates=False)
 def carry_owned(team, world, pack, arrive, shadow, values, boxes, olds, half):
-    """Carry the values of owners to their ghosts on other machines."""
+    """Copy the values of owners to their ghosts on other machines."""
     hub, me, shift = world.hub, world.part, half * world.hub.total
     for p in range(world.parts):
         if is_far(world, p):
@@ -99,7 +99,7 @@ def carry_owned(team, world, pack, arrive, shadow, values, boxes, olds, half):
 
 @compiled(allocates=False)
 def clear_far(team, world, copy, values, olds):
-    """Let ghosts of other machines begin a stage at 0, where it only adds to them."""
+    """Set ghosts of other machines to 0 before a stage that only adds to them."""
     me, slots = world.part, slots_of(world, world.part)
     for q in range(world.parts):
         if is_far(world, q):
@@ -112,7 +112,7 @@ def clear_far(team, world, copy, values, olds):
 
 @compiled(allocates=False)
 def carry_ghosts(team, world, pack, unpack, values, boxes, emits, stamp, half):
-    """Carry what a stage has left in ghosts to the machines of their owners."""
+    """Copy what a stage has left in ghosts to the machines of their owners."""
     hub, me, shift = world.hub, world.part, half * world.hub.total
     mark = world.marks.dtype.type(stamp)
     slots = slots_of(world, me)
@@ -139,7 +139,7 @@ def carry_ghosts(team, world, pack, unpack, values, boxes, emits, stamp, half):
 
 @compiled(allocates=False)
 def carry_box(team, world, pack, unpack, values, boxes, stamp, half):
-    """Carry the boxes of emitted ghosts, with their values, to the other machines."""
+    """Copy the boxes of emitted ghosts, with their values, to the other machines."""
     hub, first = world.hub, half * world.parts * PART_WORDS
     pack_box(team, world, pack, values, boxes, stamp, half)
     if team.thread == 0:
@@ -162,7 +162,7 @@ def pack_box(team, world, pack, values, boxes, stamp, half):
 
 @compiled(allocates=False)
 def unpack_box(team, world, unpack, values, boxes, sizes, first_size, stamp, half):
-    """Take those of the other machines out of it; ``sizes`` says how many, by part."""
+    """Take the other machines' emitted ghosts out; ``sizes`` has their number, by part."""
     hub, shift = world.hub, half * world.hub.total
     for p in range(world.parts):
         if is_far(world, p):
@@ -179,7 +179,7 @@ def unpack_box(team, world, unpack, values, boxes, sizes, first_size, stamp, hal
 
 @compiled(allocates=False)
 def carry_copies(team, world, pack, unpack, values, boxes, length, half):
-    """Carry the copies of replicated fields to the other machines, whole."""
+    """Copy whole replicated fields to the other machines."""
     hub, me, shift = world.hub, world.part, half * world.parts * length
     first, last, step = share(team, me * length, (me + 1) * length)
     for i in range(first, last, step):

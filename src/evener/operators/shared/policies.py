@@ -1,13 +1,13 @@
-"""Exchange policies: in which form the values of one link between two parts travel.
+"""Exchange policies: the form of messages on a link between two parts.
 
 Of the ``ghosts`` values of a link, ``width`` bytes each, ``changed`` are new; the owner's array has
-``owned``. A message can hold the *changed* values with their indices; or those behind a bit for
+``owned``. A message can hold the *changed* values with their indices; or those after a bit for
 each ghost (*flagged*); or *every* ghost's value, without indices, as both sides know the list; or
 the *whole* owned array.
 
 A policy is an object with two methods that return the form of a message: ``reduce`` from ghosts to
 their owner, ``broadcast`` from an owner to its ghosts. They are compiled into the kernel, so they
-only calculate. Those of the papers are here; a program's user may bring another.
+only calculate. The papers' policies are here; users may pass their own.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from evener.errors import EvenerError
 
 FORMS = CHANGED, FLAGGED, EVERY, WHOLE = 0, 1, 2, 3
 INDEX = 4  # bytes of an index within a link
-# Links by which a user's policy is tried: nothing new, little, much, all.
+# Links to test a user's policy with: nothing new, little, much, all.
 _LINKS = ((0, 1, 1, 4), (1, 100, 1000, 8), (60, 100, 1000, 4), (100, 100, 100, 8))
 
 
@@ -52,7 +52,7 @@ class MaximalSubset:
 
 
 class Refined:
-    """Only what changed, in the form that is smallest (vertex refinement)."""
+    """Only what changed, in the smallest form (vertex refinement)."""
 
     @staticmethod
     def reduce(changed, ghosts, owned, width):  # noqa: D102
@@ -73,7 +73,7 @@ _smallest = compiled(Refined.reduce, allocates=False)
 
 
 class Policy(NamedTuple):
-    """A policy as kernels take it: a number, and what tells the bytes of a message by it."""
+    """A policy as kernels take it: a number, and the function for the bytes of a message."""
 
     number: int
     measure: Any
@@ -81,14 +81,14 @@ class Policy(NamedTuple):
 
     @property
     def name(self) -> str:
-        """As users write it, or what their own is called."""
+        """The name that users pass, or that of their own class."""
         own = self.methods if isinstance(self.methods, type) else type(self.methods)
         return next((name for name, known in NAMES.items() if known is own), own.__name__)
 
 
 @compiled(allocates=False)
 def size_of(form, changed, ghosts, owned, width, flagged):
-    """Bytes of a message; ``flagged`` where it also says which vertices are in the frontier."""
+    """Bytes of a message; ``flagged`` if it also says which vertices are in the frontier."""
     if form == CHANGED:
         return changed * (width + INDEX)
     if form == FLAGGED:
@@ -110,7 +110,7 @@ def measure(number, owners_tell, changed, ghosts, owned, width, flagged):
 
 
 def policy_of(exchange: Any) -> Policy:
-    """The policy of a name, or of an object with the two methods.
+    """The policy for a name, or for an object with the two methods.
 
     Examples
     --------
@@ -143,7 +143,7 @@ def policy_of(exchange: Any) -> Policy:
 
 
 def _require_numbers_only(method: Any) -> None:
-    """Refuse a method that takes anything but the four numbers, or looks at its object."""
+    """Refuse a method that takes anything but the four numbers, or reads its object."""
     name = getattr(method, "__qualname__", repr(method))
     try:
         inspect.signature(method).bind(0, 0, 0, 0)
@@ -154,7 +154,7 @@ def _require_numbers_only(method: Any) -> None:
     if inspect.ismethod(method):
         own = method.__code__.co_varnames[0]
         read = {one.argval for one in dis.get_instructions(method) if "FAST" in one.opname}
-        # Newer versions of Python read two names at once.
+        # Newer Pythons read two names at once.
         if any(own == one or (isinstance(one, tuple) and own in one) for one in read):
             raise EvenerError(
                 f"{name} of an exchange policy reads {own}; it is compiled and only calculates: "
@@ -163,7 +163,7 @@ def _require_numbers_only(method: Any) -> None:
 
 
 def _require_forms(method: Any) -> None:
-    """Refuse a method that fails, or returns what is no form, for links of some kinds."""
+    """Refuse a method that fails, or does not return a form, for some kinds of links."""
     for link in _LINKS:
         try:
             form = method(*link)
@@ -177,16 +177,16 @@ def _require_forms(method: Any) -> None:
 
 
 def require_form(form: Any) -> None:
-    """Refuse what a policy returns if it is no form of a message."""
+    """Refuse a policy's result that is not a form of a message."""
     if isinstance(form, bool) or not isinstance(form, int | np.integer) or form not in FORMS:
         raise EvenerError(
-            f"an exchange policy returned {form!r}; a form is one of CHANGED, FLAGGED, EVERY and "
-            "WHOLE of evener.operators.shared.policies."
+            f"an exchange policy returned {form!r}; return CHANGED, FLAGGED, EVERY or WHOLE of "
+            "evener.operators.shared.policies."
         )
 
 
 def _plain(method: Any) -> Any:
-    """A method as a compiled function of its four numbers; it cannot look at its object."""
+    """A method as a compiled function of its four numbers; it cannot read its object."""
     if not inspect.ismethod(method):
         return compiled(method, allocates=False)
     inner = compiled(method.__func__, allocates=False)

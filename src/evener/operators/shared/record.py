@@ -20,20 +20,20 @@ from evener.operators.spmd import (
 
 
 class Record(NamedTuple):
-    """What a repeat kept: superstep i holds ``queue[bounds[i]:bounds[i + 1]]``.
+    """What a repeat recorded: superstep i is ``queue[bounds[i]:bounds[i + 1]]``.
 
-    The last of the bounds is, on a CPU, the most that was kept at one time in a run.
+    On a CPU the last bound is the most that a run held at one time.
     """
 
     queue: np.ndarray  # vertices, or the sources of edges
     bounds: np.ndarray
-    edge: np.ndarray  # beside the sources; empty where no frontier holds edges
+    edge: np.ndarray  # of these sources; empty if no frontier holds edges
     on_edges: np.ndarray  # for each superstep
 
 
 @compiled(allocates=False)
 def has_room(record, recorded, size):
-    """Whether another frontier of this size can be kept."""
+    """Whether another frontier of this size fits."""
     return recorded + 3 <= len(record.bounds) and record.bounds[recorded] + size <= len(
         record.queue
     )
@@ -41,7 +41,7 @@ def has_room(record, recorded, size):
 
 @compiled(allocates=False)
 def remember(team, current, record, recorded):
-    """Keep a frontier; returns the number of those kept, -1 if there is no room."""
+    """Record a frontier; returns the number recorded, -1 if there is no room."""
     to_queue(team, current)
     size = current.info[SIZE]
     if not has_room(record, recorded, size):
@@ -82,7 +82,7 @@ def _close(team, record, recorded, end, on_edges):
 
 @_close.on_gpu
 def _(team, record, recorded, end, on_edges):
-    # No barrier: what is written here is read only after those of the stages that follow.
+    # No barrier: what is written here is read only after those of later stages.
     if team.thread == 0:
         record.bounds[recorded + 1] = end
         if len(record.on_edges) > 0:
@@ -92,7 +92,7 @@ def _(team, record, recorded, end, on_edges):
 
 @compiled(allocates=False)
 def recall(team, record, superstep, current):
-    """Copy a recorded frontier of vertices, for stages that will write over it."""
+    """Copy a recorded frontier of vertices, for stages that overwrite it."""
     let_go(team)
     start = record.bounds[superstep]
     size = record.bounds[superstep + 1] - start

@@ -1,10 +1,10 @@
 """The words of the trace that a kernel writes, the same on all targets.
 
-Behind `CALLS` a CPU has a word for each thread, and a GPU words of its own (`gpu.record`).
+After `CALLS` a CPU has a word for each thread, and a GPU its own words (`gpu.record`).
 """
 
 # Of a superstep.
 STEP, MEMBERS, PULLED, CYCLES, CALLS = range(5)
-# Of the first row, which is for the whole run: how many supersteps, those beyond one of a fused
-# loop, and all calls, since some stages are in no loop.
+# Of the first row, for the whole run: the supersteps, those beyond the first of a fused loop, and
+# all calls, since some stages are in no loop.
 ROWS, FUSED, VISITED = 0, 1, CALLS

@@ -23,7 +23,7 @@ from evener.operators.spmd import (
 
 @compiled(allocates=False)
 def filter(team, f, s, current, following):
-    """Keep the vertices for which the functor holds."""
+    """Keep the vertices where the functor is True."""
     to_queue(team, current)
     empty(team, following)
     size, held = current.info[SIZE], np.int64(0)

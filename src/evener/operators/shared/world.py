@@ -1,4 +1,4 @@
-"""What parts agree on, in words that all of them see, and the bytes that they tell each other."""
+"""What parts agree on, in words that all of them see, and the bytes that they exchange."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ from evener.operators.spmd import (
     wish_to_stop,
 )
 
-SENT, USEFUL, WHOLE = 0, 1, 2  # of World.traffic: bytes sent, of those that changed, of policy all
-FULL = 3  # as CANCEL: a record has no room left
+SENT, USEFUL, WHOLE = 0, 1, 2  # of World.traffic: bytes sent, that changed, of policy all
+FULL = 3  # as CANCEL: a record is full
 
 
 class World(NamedTuple):
     """What a thread knows of all parts; `engine.partition.divide` has bases, ghosts and home.
 
-    Tables of two dimensions are flat, but for `ghosts` and `boxed` of a CPU.
+    Two-dimensional tables are flat, except `ghosts` and `boxed` of a CPU.
     """
 
     part: int
     parts: int
-    threads: int  # of all parts on this CPU or card together
-    first: int  # number among them of the first thread of this part
+    threads: int  # of all parts on this CPU or card
+    first: int  # number among them of this part's first thread
     sync: np.ndarray
-    words: np.ndarray  # [turn, part, PART_WORDS]: what is being agreed on
+    words: np.ndarray  # [turn, part, PART_WORDS]: numbers to agree on
     bases: np.ndarray
     owned: np.ndarray
     ghosts: np.ndarray
     home: np.ndarray
     marks: np.ndarray  # of all slots
     box: np.ndarray  # emitted ghosts of all parts, each part from the number of its first ghost on
-    boxed: np.ndarray  # [part, words]: sizes of boxes, of a GPU three, one for each stage in turn
-    bits: np.ndarray  # members of the frontier in all parts, ghosts included, as a pull needs them
+    boxed: np.ndarray  # [part, words]: sizes of boxes, on a GPU three, used by stages in turn
+    bits: np.ndarray  # members of the frontier in all parts, with ghosts, as a pull needs them
     words_from: np.ndarray  # the first word of each part there
     counts: np.ndarray  # [receiver, sender]: values of this exchange that changed
     tally: np.ndarray  # elements of replicated fields that changed: [thread, sender], or [sender]
@@ -57,7 +57,7 @@ class World(NamedTuple):
 
 @compiled(allocates=False)
 def sum_of(world, turn, word):
-    """The sum of a word over all parts, after a census."""
+    """Sum a word over all parts, after a census."""
     total = np.int64(0)
     for p in range(world.parts):
         total += world.words[(turn * world.parts + p) * PART_WORDS + word]
@@ -66,7 +66,7 @@ def sum_of(world, turn, word):
 
 @compiled(allocates=False)
 def why_stop(world, turn):
-    """Why the last census said that the run is to stop: 0 if it did not."""
+    """Why the run must stop by the last census: 0 if it need not."""
     why = np.int64(0)
     for p in range(world.parts):
         why = max(why, world.words[(turn * world.parts + p) * PART_WORDS + 2])
@@ -75,9 +75,9 @@ def why_stop(world, turn):
 
 @compiled(allocates=False)
 def census(team, world, turn, size):
-    """The sum of a number over all parts; a wish to stop goes along.
+    """Sum a number over all parts; a stop request travels along.
 
-    Turns alternate between 0 and 1: who is ahead writes where nobody reads any more.
+    Turns alternate between 0 and 1: a part that is ahead writes where no other reads any more.
     """
     say(team, world, turn, size)
     world.hub.shake(team, world, world.words, world.hub.words, turn)
@@ -86,7 +86,7 @@ def census(team, world, turn, size):
 
 @compiled(allocates=False)
 def say(team, world, turn, size):
-    """What a part says in a census: a number, and whether it wishes to stop."""
+    """Write a part's words of a census: a number, and whether to stop."""
     if team.thread == 0:
         at = (turn * world.parts + world.part) * PART_WORDS
         world.words[at] = np.int64(size)
@@ -95,7 +95,7 @@ def say(team, world, turn, size):
 
 @compiled(allocates=False)
 def census_of_arcs(team, world, turn, size, arcs):
-    """The sums of two numbers over all parts."""
+    """Sum two numbers over all parts."""
     if team.thread == 0:
         world.words[(turn * world.parts + world.part) * PART_WORDS + 1] = arcs
     total = census(team, world, turn, size)
@@ -104,7 +104,7 @@ def census_of_arcs(team, world, turn, size, arcs):
 
 @compiled(allocates=False)
 def ask_stop(team, world, turn):
-    """A census of nothing but the wish to stop."""
+    """A census of the stop request alone."""
     census(team, world, turn, 0)
     return why_stop(world, turn) != 0
 
@@ -135,7 +135,7 @@ def agree(team, world, turn, combine, neutral, own, words, far):
 
 @compiled(allocates=False)
 def account(team, world, owners_tell, width, flagged):
-    """Add what travelled to this part; ``owners_tell`` says in which direction."""
+    """Add the bytes sent to this part; ``owners_tell`` gives the direction."""
     if leads(team):
         me = world.part
         for q in range(lane(team), world.parts, lanes(team)):
@@ -153,7 +153,7 @@ def account(team, world, owners_tell, width, flagged):
 
 @compiled(allocates=False)
 def count_message(world, q, owners_tell, changed, ghosts, owned, width, flagged):
-    """Add one message from part ``q`` to what travelled."""
+    """Add one message from part ``q`` to the traffic."""
     if ghosts > 0:
         sent = world.measure(world.policy, owners_tell, changed, ghosts, owned, width, flagged)
         links = world.parts * world.parts
@@ -166,7 +166,7 @@ def count_message(world, q, owners_tell, changed, ghosts, owned, width, flagged)
 
 @compiled(allocates=False)
 def note_links(team, world, rows, row, talked):
-    """What had been told, and how long that had taken, when a superstep ended."""
+    """Write the traffic, and the time it took, up to the end of a superstep."""
     if leads(team) and has_row(rows, row + 1):
         links = world.parts * world.parts
         sent, useful, whole = np.int64(0), np.int64(0), np.int64(0)

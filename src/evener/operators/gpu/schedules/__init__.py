@@ -1,4 +1,4 @@
-"""How the edges of a frontier are divided among the threads of a GPU: a file for each way."""
+"""How the edges of a frontier are divided among the threads of a GPU: one file per schedule."""
 
 from typing import Any
 

@@ -3,12 +3,12 @@
 A schedule is a function ``visit(team, out, current, wanted, first, last, f, where, s, take, done,
 sink, pieces)``: it calls ``f`` for the neighbours from ``first`` to ``last`` in the list of each
 vertex of the frontier ``current`` that is ``wanted``, if ``where`` holds at the neighbour, ends
-with a barrier, and returns the calls by this thread. After each round all lanes of a warp hand
-what they found to ``take(team, sink, held, emits, u, v, e)``; ``done(team, sink, held)`` has the
-last word, ends with the barrier and returns what `look_ahead` found.
+with a barrier, and returns the calls by this thread. After each round all lanes of a warp pass
+what they found to ``take(team, sink, held, emits, u, v, e)``; ``done(team, sink, held)`` is called
+last, ends with the barrier and returns what `look_ahead` found.
 
 A list much longer than others would keep one warp busy while all wait. It is cut into pieces that
-the whole grid works off after the barrier: a vertex, its first edge and the one after its last.
+the whole grid visits after the barrier: a vertex, its first edge and the one after its last.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from evener.operators.spmd import member
 PIECE_POWER, SMALL_PIECE_POWER, LARGEST_POWER = 9, 7, 11
 PIECE, SMALL_PIECE = 1 << PIECE_POWER, 1 << SMALL_PIECE_POWER
 PIECE_WORDS = 4
-SHORT = 32  # edges up to which a group of lanes goes along a list by itself
-ROOM = 1 << 18  # pieces that there is room for at least; see `room_for_pieces`
+SHORT = 32  # edges up to which a group of lanes visits a list alone
+ROOM = 1 << 18  # pieces with room, at least; see `room_for_pieces`
 
 
 def room_for_pieces(num_arcs: int, piece: int = PIECE) -> int:
-    """How many pieces there is room for: all of this size; lists beyond are not cut."""
+    """How many pieces get room: all of this size; further lists are not cut."""
     return min(num_arcs // (SMALL_PIECE // 2), max(num_arcs // (piece // 2), ROOM)) + 1
 
 
@@ -42,7 +42,7 @@ def piece_power(team, size):
 
 @compiled(allocates=False)
 def look_up(out, current, i, size, wanted, first, last, s):
-    """The i-th vertex, its first edge and how many there are; none beyond the frontier."""
+    """The i-th vertex, its first edge and its number of edges, 0 beyond the frontier."""
     u = current.queue.dtype.type(0)
     start, degree = np.int64(0), np.int64(0)
     if i < size:
@@ -69,7 +69,7 @@ def step(team, out, f, where, s, take, sink, held, lives, u, e):
 
 @compiled(allocates=False)
 def run_along(team, out, f, where, s, take, sink, held, u, e, stop):
-    """A whole warp goes along one list, four rounds of it at a time."""
+    """A whole warp visits one list, four rounds at a time."""
     e += team.lane
     while e + 96 < stop + team.lane:
         a, b = out.indices[np.uint64(e)], out.indices[np.uint64(e + 32)]
@@ -77,7 +77,7 @@ def run_along(team, out, f, where, s, take, sink, held, u, e, stop):
         d, last = u, e + 96 < stop
         if last:
             d = out.indices[np.uint64(e + 96)]
-        # `where` may be asked early: it only ever turns from true to false.
+        # `where` may be tested early: it only ever turns from true to false.
         at_a, at_b, at_c = where(a, s), where(b, s), where(c, s)
         at_d = last and where(d, s)
         held = take(team, sink, held, at_a and f(u, a, np.uint64(e), s), u, a, e)
@@ -104,7 +104,7 @@ def scan(team, value):
 
 @compiled(allocates=False)
 def owner_of(ends, k):
-    """The lane whose edges hold number ``k``, where ``ends`` are the sums of `scan`."""
+    """The lane whose edges include number ``k``; ``ends`` are the sums of `scan`."""
     low = np.int64(0)
     for power in range(4, -1, -1):
         if shuffle(ends, low + (1 << power) - 1) <= k:
@@ -114,10 +114,10 @@ def owner_of(ends, k):
 
 @compiled(allocates=False)
 def put_off(team, pieces, u, start, degree, power, longest, tiles):
-    """Cut the lists of lanes that have more than the longest one; their degree is then 0.
+    """Cut the lists that exceed ``longest``; their degree is then 0.
 
-    Pieces are larger where all ``tiles`` of a frontier, if they were like this one, had no room:
-    a list that is not cut keeps one warp busy for milliseconds. 0 if there is room in any case.
+    Pieces are larger if there is no room for ``tiles`` tiles like this one: a list that is not cut
+    keeps one warp busy for milliseconds. ``tiles`` is 0 if there is room in any case.
     """
     if ballot(degree > longest) == 0:
         return degree
@@ -164,7 +164,7 @@ def num_pieces(team, pieces):
 
 @compiled(allocates=False)
 def finish(team, out, f, where, s, take, done, sink, held, pieces):
-    """The barrier that ends a visit, and before another one the pieces, if there are any."""
+    """End a visit with a barrier, then visit the pieces, if any, with another one."""
     ahead = done(team, sink, held)
     count = num_pieces(team, pieces)
     if max(count, -ahead) > 0:
@@ -189,8 +189,8 @@ def size_of(current):
 def add_four(into, f, combine, t, v, e, apart, stop, total, has, parts):
     """The total and up to four more edges, ``apart`` from each other, the first of which exists.
 
-    Their values are asked for all at once, of the last edge instead of those beyond it: so four
-    loads are under way at a time.
+    Their values are loaded all at once, with the last edge in place of those beyond it: so four
+    loads are in flight at a time.
     """
     kind = parts.dtype.type
     final = stop - 1
@@ -224,9 +224,9 @@ def along(team, into, f, combine, neutral, t, v, e, stop, parts):
 
 @compiled(allocates=False)
 def together(combine, total, has, half, parts):
-    """The total over lanes whose numbers differ below ``2 * half``, of those that have one.
+    """Combine the totals, if any, of lanes whose numbers differ below ``2 * half``.
 
-    To combine may take long, and is not written out for each round.
+    Combining may be long code, so the loop is not unrolled.
     """
     half = unknown(half)
     while half > 0:
@@ -243,7 +243,7 @@ def visit_short(team, out, f, where, s, take, sink, held, u, start, degree):
     """All lists of the warp, end to end."""
     ends = scan(team, degree)
     total = np.int64(shuffle(ends, 31))
-    offset = start - (np.int64(ends) - degree)  # an edge's place less its number in the row of all
+    offset = start - (np.int64(ends) - degree)  # an edge's place minus its number among all
     base = np.int64(0)
     while base < total:
         k = base + team.lane
@@ -269,7 +269,7 @@ def total_of_few(into, f, combine, neutral, t, v, e, degree, parts):
 
 @compiled(allocates=False)
 def total_of_group(team, into, f, combine, neutral, t, v, start, degree, parts):
-    """The total of a list by the lanes of a group, for each of them; an edge at a time."""
+    """The total of a list by the lanes of a group, for each of them; one edge at a time."""
     kind = parts.dtype.type
     part, has = neutral, False
     e, stop = start + team.lane % GROUP, start + degree
@@ -283,7 +283,7 @@ def total_of_group(team, into, f, combine, neutral, t, v, start, degree, parts):
 
 @compiled(allocates=False)
 def totals_of_groups(team, into, f, combine, neutral, t, v, start, degree, parts, total, group):
-    """Groups of lanes go along the lists of some vertices at a time; ``total`` where none."""
+    """Groups of lanes visit the lists of some vertices at a time; empty ones keep ``total``."""
     many = 32 // group  # vertices at a time
     seat, mine = team.lane % group, team.lane // group
     busy = ballot(degree > 0)

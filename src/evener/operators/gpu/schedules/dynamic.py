@@ -1,9 +1,9 @@
 """Schedule ``dynamic`` (DWM): lanes, a warp or the grid for a vertex, by its degree.
 
 Merrill, Garland, Grimshaw: Scalable GPU graph traversal, PPoPP 2012; the "TWC" of Gunrock (Wang
-and others, PPoPP 2016). A warp takes a tile of up to 32 vertices. Lists of at least `WIDE` edges
-are visited by the whole warp, one after the other. The shorter ones are laid end to end by a sum
-over the lanes, and each lane finds the owner of its edge by a binary search.
+and others, PPoPP 2016). A warp takes a tile of up to 32 vertices. The whole warp visits lists of at
+least `WIDE` edges, one after the other. A scan over the lanes lays shorter ones end to end, and
+each lane finds the owner of its edge by a binary search.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ NARROW_POWER = NARROW.bit_length() - 1
 WIDE = 64
 SINGLE, ROW = 3, 8  # see `next_tiles`
 CLAIMS, LONGEST_ROW = 4, 16  # see `row_of_tiles`
-FEW = 8  # where no list of a tile is longer, each lane has its own
+FEW = 8  # if no list of a tile is longer, each lane takes its own
 
 
 @compiled(allocates=False)
 def tile_power(team, size):
-    """Vertices of a tile: few of a small frontier, so that all multiprocessors have some.
+    """Vertices of a tile: few of a small frontier, so that all multiprocessors get some.
 
-    As a power of two, since to divide by a number takes as long as to load it from memory.
+    As a power of two, since dividing by a number takes as long as loading it from memory.
     """
     if size > 16 * team.warps:
         return 5
@@ -54,7 +54,7 @@ def tile_power(team, size):
 
 @compiled(allocates=False)
 def row_of_tiles(team, tiles):
-    """How many tiles a warp claims at a time: all go to one word, in turn, to claim."""
+    """How many tiles a warp claims at a time: claims of one word are serialized."""
     if tiles <= CLAIMS * team.warps:
         return np.int64(1)
     return min(tiles // (CLAIMS * team.warps), LONGEST_ROW)
@@ -62,7 +62,7 @@ def row_of_tiles(team, tiles):
 
 @compiled(allocates=False)
 def next_tile(team, tile, end, tiles, row):
-    """The tile after this one and the end of the row that it is in; the first is a warp's own."""
+    """The next tile and the end of its row; the first tile is the warp's own."""
     if tile + 1 < end:
         return tile + 1, end
     if tiles <= team.warps:
@@ -73,10 +73,10 @@ def next_tile(team, tile, end, tiles, row):
 
 @compiled(allocates=False)
 def next_tiles(team, tile, end, tiles):
-    """The tile after this one and the end of the row that it is in, for work over all vertices.
+    """The next tile and the end of its row, for work over all vertices.
 
     After its own a warp claims one tile at a time, then rows of `ROW`: the longest lists may come
-    first, and claiming each of many short tiles would cost more than they do.
+    first, and claiming each of many short tiles would cost more than visiting them.
     """
     if tile + 1 < end:
         return tile + 1, end
@@ -94,8 +94,8 @@ def next_tiles(team, tile, end, tiles):
 def visit(team, out, current, wanted, first, last, f, where, s, take, done, sink, pieces):
     """Visit the edges of a frontier; see `evener.operators.gpu.schedules.common`.
 
-    In a small one a group of lanes has a vertex, so that nothing need be searched for: how long a
-    superstep takes is then how long one warp takes, whatever the others do.
+    In a small one a group of lanes takes a vertex, so that no search is needed: a superstep then
+    takes as long as one warp, whatever the others do.
     """
     size = size_of(current)
     narrow = size <= NARROW * team.warps
@@ -109,8 +109,8 @@ def visit(team, out, current, wanted, first, last, f, where, s, take, done, sink
     row = share = np.int64(1)
     if not narrow:
         row = row_of_tiles(team, tiles)
-        # Where few vertices are wanted, to claim a tile costs more than to see that it is empty:
-        # after an empty one a warp claims its fair share.
+        # If few vertices are wanted, claiming a tile costs more than seeing that it is empty: after
+        # an empty one a warp claims its fair share.
         share = max(row, min(tiles // team.warps, np.int64(LONGEST_ROW)))
     tile, end = team.rank, team.rank + 1
     while tile < tiles:
@@ -145,7 +145,7 @@ def visit(team, out, current, wanted, first, last, f, where, s, take, done, sink
 
 @compiled(allocates=False)
 def next_list(mask, start, degree):
-    """The lane whose list it is the turn of, the lanes after it, and the list's bounds."""
+    """The lane whose list is next, the lanes after it, and the list's bounds."""
     lane = lowest_bit(mask)
     e = shuffle(start, lane)
     return lane, mask & (mask - np.uint32(1)), e, e + shuffle(degree, lane)
@@ -153,7 +153,7 @@ def next_list(mask, start, degree):
 
 @compiled(allocates=False)
 def visit_wide(team, out, f, where, s, take, sink, held, u, start, degree):
-    """The lists that are worth a warp each."""
+    """Visit the lists that are worth a warp each."""
     mask = ballot(degree >= WIDE)
     while mask != 0:
         lane, mask, e, stop = next_list(mask, start, degree)
@@ -163,13 +163,13 @@ def visit_wide(team, out, f, where, s, take, sink, held, u, start, degree):
 
 @compiled(allocates=False)
 def are_few(team, degree):
-    """Whether the lists of a warp are so short that each lane may have its own."""
+    """Whether the lists of a warp are so short that each lane can take its own."""
     return ballot(degree > FEW) == 0
 
 
 @compiled(allocates=False)
 def are_few_or_alike(team, degree):
-    """The same, or none of 32 is worth a warp or twice as long as their mean."""
+    """The same, or no list is worth a warp or twice as long as the mean."""
     if ballot(degree > FEW) == 0:
         return True
     total = np.int64(shuffle(scan(team, degree), 31))
@@ -199,6 +199,6 @@ def _totals_of(suit_lanes: Any) -> Any:
 
 
 totals_of = _totals_of(are_few)
-# Where a functor combines, that may take longer than to load a value: lanes that each have a list
-# need not combine their totals (docs/notes/cuda.md, on betweenness).
+# Combining by a functor may take longer than loading a value: lanes that each have a list need not
+# combine their totals (docs/notes/cuda.md, on betweenness).
 totals_by_functor = _totals_of(are_few_or_alike)

@@ -1,8 +1,8 @@
-"""Schedule ``merge_path`` (PLB): equal numbers of vertices, in large frontiers of edges.
+"""Schedule ``merge_path`` (PLB): equal numbers of vertices, or of edges in large frontiers.
 
 Davidson, Baxter, Garland, Owens (IPDPS 2014), as in Gunrock (Wang and others, PPoPP 2016). For a
-large frontier the degrees are summed over the grid; each warp then takes as many edges as any
-other, and finds by a binary search in the sums whose they are. A small one is not worth the sums.
+large frontier the degrees are summed over the grid; all warps then take equally many edges and find
+their vertices by a binary search in the sums. A small one is not worth the sums.
 """
 
 from __future__ import annotations
@@ -60,10 +60,9 @@ def visit(team, out, current, wanted, first, last, f, where, s, take, done, sink
 
 @compiled(allocates=False)
 def _located(out, current, i, size, first, ends):
-    """The i-th vertex, the place of its first edge less its number, and where its edges end.
+    """The i-th vertex, the place of its first edge minus its number, and where its edges end.
 
-    Whether it is wanted was asked when degrees were summed: what functors have written since may
-    change the answer.
+    Whether it is wanted was tested when degrees were summed: functors may have changed that since.
     """
     u = current.queue.dtype.type(0)
     offset, end = np.int64(0), NEVER
@@ -92,7 +91,7 @@ def _first_beyond(ends, size, k):
 def _sum_degrees(team, out, current, size, wanted, first, last, s, ends):
     """Write, for each vertex of the frontier, the edges up to its last; returns a thread's own.
 
-    A warp sums a run of vertices; behind the ends there is a word for the sum of each warp.
+    A warp sums a run of vertices; after the ends there is a word for the sum of each warp.
     """
     share = ((size + team.warps - 1) // team.warps + 31) // 32 * 32
     begin, stop = team.rank * share, min((team.rank + 1) * share, size)

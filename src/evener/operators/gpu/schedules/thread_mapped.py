@@ -1,7 +1,7 @@
-"""Schedule ``thread_mapped`` (PT): one thread for a vertex, however long its list is.
+"""Schedule ``thread_mapped`` (PT): one thread per vertex, however long its list.
 
-The simplest way, and the best one where all lists are equally short: nothing is searched, and
-nothing is exchanged. A warp takes as long as the longest list of its 32 vertices.
+The simplest schedule, and the best if all lists are equally short: it needs no search and no
+exchange between lanes. A warp takes as long as the longest list of its 32 vertices.
 """
 
 from __future__ import annotations

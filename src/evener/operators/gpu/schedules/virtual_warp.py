@@ -1,4 +1,4 @@
-"""Schedule ``virtual_warp`` (VWC): a group of 2, 4, 8, 16 or 32 lanes for a vertex.
+"""Schedule ``virtual_warp`` (VWC): a group of 2, 4, 8, 16 or 32 lanes per vertex.
 
 Hong, Kim, Oguntebi, Olukotun: Accelerating CUDA graph algorithms at maximum warp, PPoPP 2011.
 ``"virtual_warp"`` takes groups of 8, ``"virtual_warp:32"`` whole warps.
@@ -23,7 +23,7 @@ WIDTHS = (2, 4, 8, 16, 32)
 
 
 def of_width(width: int) -> SimpleNamespace:
-    """The schedule for groups of so many lanes."""
+    """The schedule for groups of ``width`` lanes."""
 
     @compiled(allocates=False)
     def visit(team, out, current, wanted, first, last, f, where, s, take, done, sink, pieces):
@@ -34,7 +34,7 @@ def of_width(width: int) -> SimpleNamespace:
         while base < size:
             i = base + team.lane // width
             u, e, degree = look_up(out, current, i, size, wanted, first, last, s)
-            # Calls may end what is wanted: the group goes by what its first lane has seen.
+            # Calls may change what is wanted: the group follows its first lane.
             e, degree = shuffle(e, team.lane - seat), shuffle(degree, team.lane - seat)
             if seat == 0:
                 calls += degree

@@ -1,9 +1,8 @@
-"""Schedule ``warp_segmentation`` (WS): 32 vertices for a warp, their lists laid end to end.
+"""Schedule ``warp_segmentation`` (WS): 32 vertices per warp, their lists laid end to end.
 
 Khorasani, Gupta, Bhuyan: Scalable SIMD-efficient graph processing on GPUs, PACT 2015. In each round
-the lanes take 32 edges in a row, whosever they are: a lane finds the segment, that is the vertex,
-of its edge by a binary search. The values of a gather are reduced within segments by shuffles, and
-need no atomics.
+the lanes take 32 consecutive edges: a lane finds the segment, that is the vertex, of its edge by a
+binary search. Shuffles reduce the values of a gather within segments, without atomics.
 """
 
 from __future__ import annotations
@@ -54,11 +53,11 @@ def totals_of(team, into, f, combine, neutral, t, v, start, degree, parts):
         value = neutral
         if k < all_edges:
             value = kind(f(into.indices[np.uint64(e)], vertex, np.uint64(e), t))
-        for power in range(5):  # sums of a segment's lanes up to this one
+        for power in range(5):  # totals of a segment's lanes up to this one
             before, whose = shuffle_up(value, 1 << power), shuffle_up(owner, 1 << power)
             if team.lane >= 1 << power and whose == owner:
                 value = kind(combine(before, value))
-        # The last lane of this vertex's segment in this round has the sum.
+        # The last lane of this vertex's segment in this round has the total.
         last = min(my_end, base + 32) - 1
         found = shuffle(value, max(last - base, 0))
         if degree > 0 and last >= mine and last >= base:
