@@ -189,8 +189,8 @@ def test_tasks_end_on_errors():
 
 def test_cheap_without_a_terminal(monkeypatch):
     monkeypatch.setattr(sys, "stderr", open(os.devnull, "w"))  # noqa: SIM115
-    asked, here = [], progress._display_here
-    monkeypatch.setattr(progress, "_display_here", lambda: asked.append(1) or here())
+    asked, here = [], progress._display_class
+    monkeypatch.setattr(progress, "_display_class", lambda: asked.append(1) or here())
     before = threading.active_count()
     with progress.task("busy"):
         for i in range(10_000):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import evener as ev
-from evener.device import fetch
+from evener.device import download
 from evener.graph import gpu
 
 WEIGHTS = [None, (1, 63), (-(1 << 40), 1 << 50), (0.25, 7.5)]
@@ -64,7 +64,7 @@ def test_a_large_graph():
 
 
 def test_arrays_whose_pages_are_touched_first(monkeypatch):
-    monkeypatch.setattr(fetch, "AT_ONCE", 0)
+    monkeypatch.setattr(download, "AT_ONCE", 0)
     assert_same_everywhere("rmat", 10, 16, seed=7, weights=(0.0, 1.0))
 
 

@@ -127,7 +127,7 @@ def test_queues_that_are_nearly_full(monkeypatch):
     graph = between_layers(700)
     want = run(Spread, graph, device="cpu", source=0)
     for room in (graph.num_vertices, graph.num_vertices + 300_000, 10**7):
-        monkeypatch.setattr(gpu, "_queue_length", lambda *_, room=room: room)
+        monkeypatch.setattr(gpu, "queue_length", lambda *_, room=room: room)
         fresh = between_layers(700)
         have = run(Spread, fresh, device="cuda", source=0)
         np.testing.assert_array_equal(have.level, want.level)
