@@ -21,9 +21,11 @@ from evener.cli.output import print_fields, print_json, print_table
 from evener.cli.parser import Parser, add_force, add_json, new_command
 from evener.cli.results import check_table, edges_traversed, write_trace
 from evener.cli.targets import TARGET_HELP, Target, find_target
+from evener.engine.partition.partitioners import PARTITIONERS
 from evener.engine.results.frames import show, write_table
 from evener.errors import EvenerError
 from evener.graph.files.source import STANDARD
+from evener.operators.gpu.schedules import SCHEDULES
 
 if TYPE_CHECKING:
     import polars
@@ -39,16 +41,14 @@ _ENGINE = {
     ),
     "partition": (
         "P",
-        "how a set divides the vertices: auto (default), random, static, contiguous, metis, "
-        "biased, high, low",
+        "how a set divides the vertices: auto (default), " + ", ".join(PARTITIONERS),
     ),
     "memory_limit": ("L", "the memory a run may take: 4GiB, or by device: cpu=4GiB,cuda:0=2GiB"),
     "exchange": ("X", "what parts exchange: refined (default), maximal_subset, all"),
     "direction": ("WAY", "push along out-edges, pull along in-edges, or auto (default)"),
     "schedule": (
         "S",
-        "how a GPU assigns edges to threads: auto (default), dynamic, thread_mapped, "
-        "virtual_warp, virtual_warp:W (W = 2, 4, 8, 16 or 32), warp_segmentation, merge_path",
+        "how a GPU assigns edges to threads: auto (default), " + ", ".join(SCHEDULES),
     ),
 }
 

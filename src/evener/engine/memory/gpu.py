@@ -35,7 +35,7 @@ from evener.operators.gpu.frontier import (
 from evener.operators.gpu.gather import GATHER_PIECE
 from evener.operators.gpu.nearest import SHARED_WORDS
 from evener.operators.gpu.record import TRACE_WORDS
-from evener.operators.gpu.schedules import merge_path
+from evener.operators.gpu.schedules import SCHEDULES
 from evener.operators.gpu.schedules.common import PIECE, PIECE_WORDS, room_for_pieces
 from evener.operators.shared.frontier import ALL, Adjacency, EdgeFrontier, Frontier
 from evener.operators.shared.record import Record
@@ -61,7 +61,7 @@ class Lowered(NamedTuple):
     functors: dict[str, Any]  # compiled separately
     pulls: bool
     degree: bool
-    sums: bool  # of degrees, for the schedule merge_path
+    schedule: str
     blocks_each: int  # on a multiprocessor
     relabels: bool = False  # works on vertices in the order of their degrees
     mapped: tuple[Edges, ...] = ()  # arrays of edges that stay in the host's memory
@@ -104,7 +104,8 @@ def gpu_arguments(
     # Adjacent, because they are filled together (`first_frontier`).
     infos, queue = scratch(_ALL_WORDS * INFO_WORDS, np.int64), scratch(queue_length(plan, n), ids)
     pieces = num_pieces(lowered, m)
-    sums = merge_path.scratch_words(n, MAX_WARPS) if lowered.sums else 0
+    words_of = getattr(SCHEDULES.get(lowered.schedule), "scratch_words", None)
+    own = words_of(n, MAX_WARPS) if words_of else 0
     far = n if plan.fuses else 1
     sync, nothing = layout.host_visible(SYNC_WORDS, np.uint32), cleared(1, np.int32)
     arguments = GpuArguments(
@@ -116,7 +117,7 @@ def gpu_arguments(
         GpuWords(*(_words(infos, *of) for of in (_MADE, _EVERYONE, _REMADE, _REPLAYED))),
         cleared(TURNS * WORK_WORDS, np.int64),
         cleared(n, np.uint32) if marks is None else marks,
-        scratch(max(pieces * PIECE_WORDS, sums), np.int64),
+        scratch(max(pieces * PIECE_WORDS, own), np.int64),
         (),
         tuple(
             scratch(n if stored else 1, dtype)

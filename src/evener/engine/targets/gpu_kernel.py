@@ -72,7 +72,7 @@ def _lowered(
         functors_of(job, kernel),
         pulls(d, direction),
         any("degree" in found.offered for found in d.accesses.values()),
-        schedule == "merge_path",
+        schedule,
         BLOCKS_FOR_FRONTIERS if takes else BLOCKS_FOR_ALL,
         relabels,
     )

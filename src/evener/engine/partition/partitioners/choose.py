@@ -16,18 +16,26 @@ from evener.graph.generate.common import seed_of
 
 FACTOR = 0.5  # of `biased`: as much bias as chance
 
-# Each takes the graph, positive shares that add up to 1, its options, and the part of the CPU.
-PARTITIONERS: dict[str, Callable[[Graph, np.ndarray, Partitioner, int], np.ndarray]] = {
-    "random": lambda graph, shares, p, cpu: plain.random(graph, shares, p.seed),
-    "static": lambda graph, shares, p, cpu: plain.static(graph, shares),
-    "contiguous": lambda graph, shares, p, cpu: plain.contiguous(graph, shares),
-    "metis": lambda graph, shares, p, cpu: neighbours.metis(graph, shares, p.seed),
-    "biased": lambda graph, shares, p, cpu: neighbours.biased(graph, shares, p.factor, p.seed),
-    "high": lambda graph, shares, p, cpu: plain.by_degree(graph, shares, cpu, True, p.seed),
-    "low": lambda graph, shares, p, cpu: plain.by_degree(graph, shares, cpu, False, p.seed),
+# What each does with the graph, positive shares that add up to 1, the options given, and the part
+# of the CPU; and its options, beside `alpha` and `shares`, which all have.
+PARTITIONERS: dict[str, tuple[Callable[[Graph, np.ndarray, Partitioner, int], np.ndarray], Any]] = {
+    "random": (lambda graph, shares, p, cpu: plain.random(graph, shares, p.seed), ["seed"]),
+    "static": (lambda graph, shares, p, cpu: plain.static(graph, shares), []),
+    "contiguous": (lambda graph, shares, p, cpu: plain.contiguous(graph, shares), []),
+    "metis": (lambda graph, shares, p, cpu: neighbours.metis(graph, shares, p.seed), ["seed"]),
+    "biased": (
+        lambda graph, shares, p, cpu: neighbours.biased(graph, shares, p.factor, p.seed),
+        ["factor", "seed"],
+    ),
+    "high": (
+        lambda graph, shares, p, cpu: plain.by_degree(graph, shares, cpu, True, p.seed),
+        ["seed"],
+    ),
+    "low": (
+        lambda graph, shares, p, cpu: plain.by_degree(graph, shares, cpu, False, p.seed),
+        ["seed"],
+    ),
 }
-
-_SEEDED = ("random", "metis", "biased", "high", "low")
 
 
 class Partitioner(NamedTuple):
@@ -99,7 +107,8 @@ def partition(
     name = chosen.name
     if name in ("high", "low") and wanted[cpu] == 0:
         name = "random"
-    part_of = PARTITIONERS[name](graph, wanted[active], chosen, at)
+    assign, _ = PARTITIONERS[name]
+    part_of = assign(graph, wanted[active], chosen, at)
     _fill_empty(part_of, len(active))
     return part_of if len(active) == len(wanted) else active.astype(np.int32)[part_of]
 
@@ -141,7 +150,7 @@ are 'auto', 'random', 'static', 'contiguous', 'metis', 'biased', 'high', 'low' a
 
 
 def _option(how: str, name: str, key: str, value: str) -> Any:
-    allowed = ["alpha", "shares", *["factor"] * (name == "biased"), *["seed"] * (name in _SEEDED)]
+    allowed = ["alpha", "shares", *PARTITIONERS[name][1]]
     if key not in allowed:
         raise EvenerError(f"partition {how!r}: {name} takes {', '.join(allowed)}, not {key!r}.")
     try:
