@@ -11,6 +11,7 @@ import pytest
 import evener as ev
 from commands import assert_one_error
 from evener import algorithms
+from evener.cli.generate import read_docstring
 from evener.cli.options import options_of_function, read_labels
 from processes import run_on_terminal
 from tables import slow_but
@@ -372,3 +373,16 @@ def test_long_runs_show_progress(device):
     assert json.loads(out)["device"] == device
     assert "running" in err
     assert re.search(r"superstep \d+, 2,048 in the frontier", err)
+
+
+def test_a_docstring_without_parameters():
+    """That of a function just written, which the command must already run."""
+
+    def reach():
+        """The vertices that can be reached."""
+
+    def bare():
+        pass
+
+    assert read_docstring(reach) == ("The vertices that can be reached.", {})
+    assert read_docstring(bare) == ("", {})

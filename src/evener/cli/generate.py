@@ -7,6 +7,7 @@ import inspect
 import re
 import time
 from collections.abc import Callable
+from itertools import zip_longest
 from typing import Any
 
 from evener.cli.convert import OUT_HELP, write_graph
@@ -124,8 +125,8 @@ def read_docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
     lines = (inspect.getdoc(function) or "").splitlines() or [""]
     about: dict[str, str] = {}
     names: list[str] = []
-    start = lines.index("Parameters") + 2 if "Parameters" in lines else len(lines)
-    for line, following in zip(lines[start:], [*lines[start + 1 :], ""], strict=True):
+    described = lines[lines.index("Parameters") + 2 :] if "Parameters" in lines else []
+    for line, following in zip_longest(described, described[1:], fillvalue=""):
         if following.startswith("---"):
             break  # the next section
         if line and not line.startswith(" "):
