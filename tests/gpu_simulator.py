@@ -24,7 +24,7 @@ from evener.engine.memory.gpu_graph import fill_fields, in_users_order
 from evener.engine.memory.layout import HostMemory
 from evener.engine.targets import gpu
 from evener.operators.gpu import vertices
-from evener.operators.gpu.record import STATUS
+from evener.operators.gpu.trace import STATUS
 from evener.operators.shared.record import Record
 
 # Instructions that do nothing here, or are those of one machine that sees all memory at once.

@@ -9,7 +9,7 @@ import time
 import numpy as np
 
 from evener.device import warp
-from evener.engine.deferred import new_array
+from evener.engine.deferred_arrays import new_array
 from evener.engine.job import set_up
 from evener.engine.memory import parts_gpu as memory
 from evener.engine.memory.hub import new_hub

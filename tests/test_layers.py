@@ -35,7 +35,7 @@ RANK = {name: rank for rank, name in enumerate(LAYERS)} | dict.fromkeys(TOP, len
 # The rooms of `engine`, and its modules beside them, ranked likewise. What is imported when it is
 # first needed may point up: planning runs programs, and runs may ask for a plan.
 ENGINE = [
-    "deferred", "bucket_width", "preallocation", "job", "devices", "results", "partition", "codegen",
+    "deferred_arrays", "bucket_width", "preallocation", "job", "devices", "results", "partition", "codegen",
     "measurement_keys", "memory", "reference", "repeatable", "request", "targets", "lower", "checking",
     "sources_at_once", "run", "planning",
 ]  # fmt: skip

@@ -11,7 +11,7 @@ import pytest
 
 from commands import assert_one_error
 from evener.cli import warm
-from evener.cli.targets import Target
+from evener.cli.algorithm import Algorithm
 from evener.cli.warm import _warm, example_graphs
 from evener.device.kept_files import cache_folder
 from evener.engine.results.result import Result
@@ -68,7 +68,7 @@ def test_warm_counts_kernels_of_gpus_and_what_finds_parents(tmp_path):
         return Result("SSSP", graph, {"parent": parent}, stats={"compile_seconds": 1.0})
 
     graphs = example_graphs()
-    target = Target("sssp", "", [], call)
+    target = Algorithm("sssp", "", [], call)
     warmed = _warm(target, "cuda", graphs, tmp_path)
     assert (warmed.compiled, warmed.found) == (5, 3)
     assert warmed.seconds >= len(asked) == len(graphs)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from evener.engine.deferred import Counting, DeferredArray
+from evener.engine.deferred_arrays import Counting, DeferredArray
 
 
 def deferred(length=6, fill=7, dtype=np.int32):

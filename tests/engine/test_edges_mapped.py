@@ -22,7 +22,7 @@ from evener.engine.memory import gpu_graph as gpu_memory
 from evener.engine.memory.edges import choose_mapped, edge_arrays, edges_mapped, place_edges
 from evener.engine.memory.estimate import edge_bytes, estimate_memory
 from evener.engine.memory.gpu_graph import BOTH, BY_DEGREE, LAUNCH, MAPPED
-from evener.engine.planning import auto
+from evener.engine.planning import larger_than_gpu
 from evener.engine.planning.calibrate import EDGES_MAPPED, Calibration
 from evener.engine.planning.planner import as_dict, choose, plan
 from evener.engine.request import Request
@@ -326,7 +326,9 @@ def test_auto_takes_the_fastest_for_what_does_not_fit(kron, a_gpu, rates, device
     whole = estimate_memory(BFS.declaration, kron)[0]
 
     def place(limit):
-        return auto.place_larger(BFS, kron, {"source": 0}, (None, limit), calibration=calibration)
+        return larger_than_gpu.place_larger(
+            BFS, kron, {"source": 0}, (None, limit), calibration=calibration
+        )
 
     assert place(None) is None
     assert place(whole) is None
@@ -341,21 +343,23 @@ def test_auto_takes_the_fastest_for_what_does_not_fit(kron, a_gpu, rates, device
 
 def test_auto_does_not_plan_programs_that_are_given_values_of_vertices(kron, a_gpu):
     given = {"initial": np.zeros(kron.num_vertices)}
-    assert auto.place_larger(BFS, kron, given, (None, 1000), calibration=Rates()) is None
+    assert larger_than_gpu.place_larger(BFS, kron, given, (None, 1000), calibration=Rates()) is None
 
 
 def test_a_run_goes_where_auto_says(kron, monkeypatch):
     monkeypatch.delenv("EVENER_DEVICE", raising=False)
     monkeypatch.setattr(devices_module, "why_not", lambda: None)
     monkeypatch.setattr(devices_module, "require", lambda number: None)
-    choice = auto.Choice([Device("cpu", 1), Device("cpu", 1)], "static", [None, None], "it is said")
+    choice = larger_than_gpu.Choice(
+        [Device("cpu", 1), Device("cpu", 1)], "static", [None, None], "it is said"
+    )
     asked = []
 
     def place(program, graph, parameters, limits, *, direction):
         asked.append((program, parameters, limits))
         return choice
 
-    monkeypatch.setattr(auto, "place_larger", place)
+    monkeypatch.setattr(larger_than_gpu, "place_larger", place)
     result = ev.bfs(kron, 0, memory_limit="1GiB")
     assert asked == [(BFS, {"source": 0}, (GIB, GIB))]
     assert result.stats["device"] == "cpu:1+cpu:1"

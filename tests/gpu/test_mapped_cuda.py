@@ -213,7 +213,7 @@ def test_auto_runs_what_does_not_fit(kron, monkeypatch):
             return 1e9 if device.endswith(EDGES_MAPPED) else 1e6
 
     monkeypatch.delenv("EVENER_DEVICE", raising=False)
-    monkeypatch.setattr("evener.engine.planning.auto.Calibration", Rates)
+    monkeypatch.setattr("evener.engine.planning.larger_than_gpu.Calibration", Rates)
     graph = fresh(kron)
     least, _ = with_least(lambda **options: ev.bfs(graph, 0, **options))
     result = ev.bfs(graph, 0, memory_limit={"cuda": least})

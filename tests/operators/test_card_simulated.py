@@ -74,7 +74,7 @@ def test_records_grow(device):
 
 
 def test_edges_may_stay_in_the_hosts_memory(monkeypatch):
-    monkeypatch.setattr("evener.engine.targets.gpu._bytes_of_run", lambda *given: 0)
+    monkeypatch.setattr("evener.engine.targets.gpu.bytes_of_run", lambda *given: 0)
     graph = ev.generate.rmat(5, 16, seed=1)
     needed = graph.indices.nbytes
     limit = graph.indptr.nbytes + needed // 2

@@ -26,7 +26,7 @@ from evener.engine.targets import parts_gpu as gpu_parts
 from evener.operators.gpu.schedules import SCHEDULES
 from evener.operators.shared.policies import policy_of
 from evener.programs import Program
-from evener.programs.checked import with_guards
+from evener.programs.with_guards import with_guards
 from programs.cases import (
     CASES,
     COVERING,

@@ -24,7 +24,7 @@ from evener.engine.job import set_up
 from evener.engine.preallocation import RecordIsFull
 from evener.engine.reference.loop import interpret
 from evener.engine.targets import parts_gpu as gpu_parts
-from evener.operators.gpu.record import NEEDED
+from evener.operators.gpu.trace import NEEDED
 from evener.operators.shared import handshake
 from evener.operators.shared.policies import policy_of
 from evener.programs.stages import advance, backwards, compute, filter, repeat

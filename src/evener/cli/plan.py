@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from evener.cli.algorithm import ALGORITHM_HELP, Algorithm, find_algorithm
 from evener.cli.graphs import GRAPH_HELP, add_read_options, read_options, read_with_direction
 from evener.cli.output import print_json, print_table
 from evener.cli.parser import add_json, new_command
-from evener.cli.targets import TARGET_HELP, Target, find_target
 from evener.errors import DeviceError, EvenerError
 from evener.graph.csr import Graph
 
@@ -35,7 +35,7 @@ def add_command(commands: Any) -> None:
         help="a set such as cpu+cpu, or auto (EVENER_DEVICE if it is set)",
     )
     parser.add_argument(
-        "--program", metavar="P", default="bfs", help=f"{TARGET_HELP} (default: bfs)"
+        "--program", metavar="P", default="bfs", help=f"{ALGORITHM_HELP} (default: bfs)"
     )
     parser.add_argument(
         "--partition", metavar="P", help="only these partitioners, comma-separated (default: all)"
@@ -82,22 +82,24 @@ def run(arguments: argparse.Namespace) -> None:
                 "only its name."
             )
         parse_partitioner(name)
-    target = find_target(arguments.program)
+    algorithm = find_algorithm(arguments.program)
     loaded = read_with_direction(arguments.graph, **read_options(arguments))
     with progress.task("planning"):
         found = plan(
-            loaded.graph, devices, workload_of(target, loaded.graph), partitioners=partitioners,
+            loaded.graph, devices, workload_of(algorithm, loaded.graph), partitioners=partitioners,
             limits=limits, calibration=Calibration(again=arguments.measure),
         )  # fmt: skip
     best = choose(found)
-    notes = [f"{target.name} with {n}={v}." for n, v in _PARAMETERS.get(target.name, {}).items()]
+    notes = [
+        f"{algorithm.name} with {n}={v}." for n, v in _PARAMETERS.get(algorithm.name, {}).items()
+    ]
     try:
         choose_devices(device)
     except DeviceError as error:  # plans are allowed for devices that are not available
         notes.append(str(error))
     if arguments.json:
         rows = [as_dict(one) | {"chosen": one is best} for one in found]
-        print_json({"program": target.name, "placements": rows, "notes": notes})
+        print_json({"program": algorithm.name, "placements": rows, "notes": notes})
         return
     print_table(
         ("device", "partitioner", "α", "least α", "β", "β aggregated", "memory", "seconds", ""),
@@ -110,36 +112,36 @@ def run(arguments: argparse.Namespace) -> None:
         print(note)
 
 
-def workload_of(target: Target, graph: Graph) -> Workload:
+def workload_of(algorithm: Algorithm, graph: Graph) -> Workload:
     """The workload that the planner runs to calibrate for an algorithm or program.
 
     Examples
     --------
     >>> from evener import generate
     >>> from evener.cli.plan import workload_of
-    >>> from evener.cli.targets import find_target
+    >>> from evener.cli.algorithm import find_algorithm
     >>> path = generate.path(4)
-    >>> workload_of(find_target("bfs"), path).call(path, 3, device="python").depth.tolist()
+    >>> workload_of(find_algorithm("bfs"), path).call(path, 3, device="python").depth.tolist()
     [3, 2, 1, 0]
     """
     from evener.engine.planning.calibrate import Workload
 
-    for option in target.options:
+    for option in algorithm.options:
         known = option.kinds & {"VertexValues", "Mapping", "Label", "SomeLabels"}
         if option.required and not known:
             raise EvenerError(
-                f"{target.name} needs {option.flag}, which has no default; plan another program."
+                f"{algorithm.name} needs {option.flag}, which has no default; plan another program."
             )
 
     def call(graph: Graph, source: int, **where: Any) -> Any:
         parameters = {
             option.name: {source: 1.0} if option.kinds & {"VertexValues", "Mapping"} else source
-            for option in target.options
+            for option in algorithm.options
             if option.required
         }
-        return target.call(graph, **parameters, **_PARAMETERS.get(target.name, {}), **where)
+        return algorithm.call(graph, **parameters, **_PARAMETERS.get(algorithm.name, {}), **where)
 
-    return Workload(target.name, call)
+    return Workload(algorithm.name, call)
 
 
 def _row(one: Placement) -> tuple[str, ...]:

@@ -10,8 +10,8 @@ import numpy as np
 
 from evener.engine.results.frames import TABLES, suffix_of, write_table
 from evener.errors import GraphError
+from evener.graph.files.atomic_file import require_writable
 from evener.graph.files.source import STANDARD
-from evener.graph.files.target import check_target
 
 if TYPE_CHECKING:
     from evener.engine.results.result import Result
@@ -40,7 +40,7 @@ def check_file(text: str, flag: str, *, force: bool = False) -> Path:
         raise GraphError(f"{text} cannot be written: the folder {path.parent} is read-only.")
     if path.exists() and not force:
         raise GraphError(f"{text} exists; name another file, or use --force to replace it.")
-    check_target(path)
+    require_writable(path)
     return path
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import redirect_stdout
 from typing import TYPE_CHECKING, Any
 
+from evener.cli.algorithm import ALGORITHM_HELP, Algorithm, find_algorithm
 from evener.cli.graphs import (
     GRAPH_HELP,
     Loaded,
@@ -20,7 +21,6 @@ from evener.cli.options import add_options, call_arguments
 from evener.cli.output import print_fields, print_json, print_table
 from evener.cli.parser import Parser, add_force, add_json, new_command
 from evener.cli.results import check_table, edges_traversed, write_trace
-from evener.cli.targets import TARGET_HELP, Target, find_target
 from evener.engine.partition.partitioners import PARTITIONERS
 from evener.engine.results.frames import show, write_table
 from evener.errors import EvenerError
@@ -70,26 +70,26 @@ def add_command(commands: Any) -> None:
         "  evener run examples/widest_path.py:Widest grid:rows=9,weights=1-9 --source 0\n\n"
         "evener run ALGORITHM --help lists the options of an algorithm.",
     )  # fmt: skip
-    algorithm = parser.add_argument("algorithm", metavar="ALGORITHM", help=TARGET_HELP)
+    argument = parser.add_argument("algorithm", metavar="ALGORITHM", help=ALGORITHM_HELP)
     parser.add_argument("graph", metavar="GRAPH", help=GRAPH_HELP)
     _add_common(parser)
-    parser.prepare = lambda words: _add_target_options(parser, algorithm, words)
+    parser.prepare = lambda words: _add_options_of(parser, argument, words)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Load, run, write the requested files and report."""
     from evener.engine.devices import choose_devices
 
-    target = arguments.target
+    algorithm = arguments.chosen
     choose_devices("auto" if arguments.device is None else arguments.device)
     _check_files(arguments)  # before a long load
     loaded = read_with_direction(arguments.graph, **read_options(arguments))
-    parameters = call_arguments(arguments, target.options, loaded.graph)
+    parameters = call_arguments(arguments, algorithm.options, loaded.graph)
     engine = {name: getattr(arguments, name) for name in (*_ENGINE, *_SWITCHES)}
     options = {name: value for name, value in engine.items() if value is not None}
-    result = target.call(loaded.graph, **parameters, **options)
+    result = algorithm.call(loaded.graph, **parameters, **options)
     if arguments.trace is not None:  # before anything is written, since it may take another run
-        result.trace = _compared_trace(result, target, loaded, {**parameters, **options})
+        result.trace = _compared_trace(result, algorithm, loaded, {**parameters, **options})
     outputs = arguments.output or []
     if outputs:
         table = result.to_polars()
@@ -98,9 +98,9 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.trace is not None:
         write_trace(result, arguments.trace)
     facts = {
-        "algorithm": target.name,
+        "algorithm": algorithm.name,
         "parameters": {name: _for_json(value) for name, value in parameters.items()},
-        **describe_run(loaded, result, arguments.graph, from_source=target.from_source),
+        **describe_run(loaded, result, arguments.graph, from_source=algorithm.from_source),
         **_path(result, parameters),
         "output": outputs[0] if len(outputs) == 1 else outputs or None,
         "trace": arguments.trace,
@@ -230,7 +230,7 @@ def _path(result: Result, parameters: dict[str, Any]) -> dict[str, Any]:
 
 
 def _compared_trace(
-    result: Result, target: Target, loaded: Loaded, arguments: dict[str, Any]
+    result: Result, algorithm: Algorithm, loaded: Loaded, arguments: dict[str, Any]
 ) -> Trace:
     """The trace; for a device set with its redundant work, which takes a run on one device."""
     devices = str(result.stats["device"]).split("+")
@@ -240,7 +240,7 @@ def _compared_trace(
     options["device"] = devices[0].partition(":")[0]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the first run has shown them
-        return result.trace.beside(target.call(loaded.graph, **options).trace)
+        return result.trace.beside(algorithm.call(loaded.graph, **options).trace)
 
 
 def _add_common(parser: argparse.ArgumentParser) -> None:
@@ -267,7 +267,7 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
 
 
-def _add_target_options(parser: Parser, algorithm: argparse.Action, words: Sequence[str]) -> None:
+def _add_options_of(parser: Parser, argument: argparse.Action, words: Sequence[str]) -> None:
     """Add the options of the algorithm that the words name, and make the help describe it."""
     first_pass = Parser(prog=parser.prog, add_help=False)
     first_pass.is_strict = False
@@ -276,15 +276,15 @@ def _add_target_options(parser: Parser, algorithm: argparse.Action, words: Seque
     name = first_pass.parse_known_args(list(words))[0].algorithm
     if name is None:
         return
-    target = find_target(name)
+    algorithm = find_algorithm(name)
     parser.prog = f"{parser.prog} {name}"
-    parser.description = f"{target.summary[:1].upper()}{target.summary[1:]}."
-    needs = "".join(f" {o.flag} {o.example}" for o in target.options if o.required)
+    parser.description = f"{algorithm.summary[:1].upper()}{algorithm.summary[1:]}."
+    needs = "".join(f" {o.flag} {o.example}" for o in algorithm.options if o.required)
     parser.epilog = f"example:\n  {parser.prog} rmat:scale=10,weights=1-255{needs}"
     parser.usage = f"{parser.prog} GRAPH{needs} [options]".replace("%", "%%")
-    algorithm.help = argparse.SUPPRESS
-    parser.set_defaults(target=target)
-    add_options(parser, target.options, target.name)
+    argument.help = argparse.SUPPRESS
+    parser.set_defaults(chosen=algorithm)
+    add_options(parser, algorithm.options, algorithm.name)
 
 
 def _count(text: str) -> int:

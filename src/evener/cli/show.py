@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from evener.cli.algorithm import ALGORITHM_HELP, programs_of
 from evener.cli.graphs import GRAPH_HELP, add_read_options, read_options, read_with_direction
 from evener.cli.parser import new_command
-from evener.cli.targets import TARGET_HELP, programs_of
 from evener.graph.generate import rmat
 
 
@@ -19,7 +19,7 @@ def add_command(commands: Any) -> None:
         "  evener show sssp roads.gr --device cuda --text\n"
         "  evener show examples/widest_path.py:Widest --ptx --device cuda",
     )  # fmt: skip
-    parser.add_argument("program", metavar="PROGRAM", help=TARGET_HELP)
+    parser.add_argument("program", metavar="PROGRAM", help=ALGORITHM_HELP)
     parser.add_argument(
         "graph", metavar="GRAPH", nargs="?",
         help=f"{GRAPH_HELP} (default: a small weighted graph); direction and weights affect the "

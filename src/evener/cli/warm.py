@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from evener import algorithms, progress
+from evener.cli.algorithm import ALGORITHM_HELP, Algorithm, find_algorithm
 from evener.cli.options import Option
 from evener.cli.output import print_json, print_table
 from evener.cli.parser import add_json, new_command
-from evener.cli.targets import TARGET_HELP, Target, find_target
 from evener.errors import DeviceError, EvenerError, GraphError
 from evener.graph.csr import Graph
 from evener.graph.files import FORMATS, load
@@ -50,7 +50,7 @@ def add_command(commands: Any) -> None:
         commands, "warm", run, "compile the algorithms now, so that first calls are fast",
         "  evener warm\n  evener warm bfs pagerank --json",
     )  # fmt: skip
-    parser.add_argument("algorithms", metavar="ALGORITHM", nargs="*", help=TARGET_HELP)
+    parser.add_argument("algorithms", metavar="ALGORITHM", nargs="*", help=ALGORITHM_HELP)
     parser.add_argument("--device", metavar="D", help="only this device (default: all present)")
     add_json(parser)
 
@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Compile and print a row for each algorithm and device."""
     from evener.device.kept_files import cache_folder
 
-    targets = [find_target(name) for name in arguments.algorithms or algorithms.__all__]
+    chosen = [find_algorithm(name) for name in arguments.algorithms or algorithms.__all__]
     loads = not arguments.algorithms
     devices = compiling_devices(arguments.device)
     folder = cache_folder()
@@ -70,10 +70,10 @@ def run(arguments: argparse.Namespace) -> None:
         if loads:
             rows.append(_warm_loading(graphs, folder))
         for device in devices:
-            for target in targets:
-                progress.report(len(rows), loads + len(devices) * len(targets))
-                progress.set_note(f"{target.name} for {device}")
-                rows.append(_warm(target, device, graphs, folder))
+            for algorithm in chosen:
+                progress.report(len(rows), loads + len(devices) * len(chosen))
+                progress.set_note(f"{algorithm.name} for {device}")
+                rows.append(_warm(algorithm, device, graphs, folder))
     if arguments.json:
         print_json({"cache": str(folder), "warmed": [row._asdict() for row in rows]})
         return
@@ -134,16 +134,16 @@ def example_graphs() -> list[Graph]:
     return graphs
 
 
-def _warm(target: Target, device: str, graphs: list[Graph], folder: Path) -> Warmed:
+def _warm(algorithm: Algorithm, device: str, graphs: list[Graph], folder: Path) -> Warmed:
     compiled = found = 0
     seconds = 0.0
     for graph in graphs:
-        for arguments in variants(target.options, graph):
+        for arguments in variants(algorithm.options, graph):
             before = _compiled_files(folder)
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")  # about results that have not converged
-                    result = target.call(graph, device=device, **arguments)
+                    result = algorithm.call(graph, device=device, **arguments)
             except GraphError:
                 if graph.weights is None:  # the algorithm needs weights
                     continue
@@ -156,7 +156,7 @@ def _warm(target: Target, device: str, graphs: list[Graph], folder: Path) -> War
                 compiled += 1
             else:
                 found += 1
-    return Warmed(target.name, device, compiled, found, seconds)
+    return Warmed(algorithm.name, device, compiled, found, seconds)
 
 
 def variants(options: list[Option], graph: Graph) -> list[dict[str, Any]]:

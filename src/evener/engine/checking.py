@@ -1,4 +1,4 @@
-"""Runs of programs that check themselves (`evener.programs.checked`)."""
+"""Runs of programs that check themselves (`evener.programs.with_guards`)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from evener.engine.codegen.functors import texts_of
 from evener.engine.job import Job, field_dtype
 from evener.errors import ProgramError
 from evener.graph.csr import Graph
-from evener.programs.checked import FAULTS, describe_faults, with_guards
 from evener.programs.program import Program, program_cache
+from evener.programs.with_guards import FAULTS, describe_faults, with_guards
 
 
 def is_requested(check: bool) -> bool:

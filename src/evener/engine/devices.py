@@ -1,4 +1,4 @@
-"""Devices by name: which exist, which a run uses, and how many threads each CPU has."""
+"""Devices by name: which exist, which ``"auto"`` chooses, and how many threads each CPU has."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from evener.engine.bucket_width import bucket_width
-from evener.engine.deferred import Counting, DeferredArray
+from evener.engine.deferred_arrays import Counting, DeferredArray
 from evener.engine.preallocation import AS_NEEDED, Preallocation
 from evener.errors import EvenerError, GraphError, ProgramError, short_repr
 from evener.graph.csr import Graph

@@ -138,7 +138,7 @@ def _placed(
     """Choose devices for a program too large for the GPU, if the user named none."""
     if request.schedule != "auto" or request.device_arrays:
         return request
-    from evener.engine.planning.auto import limits_of_both, place_larger
+    from evener.engine.planning.larger_than_gpu import limits_of_both, place_larger
 
     limits = limits_of_both(memory_limit, request.limits[0])
     choice = place_larger(program, graph, parameters, limits, direction=request.direction)

@@ -12,7 +12,7 @@ and reduced after it. Here it is made cheap without changing what comes out:
 
 from __future__ import annotations
 
-from evener.engine.codegen.merges import BETTER
+from evener.engine.codegen.exchange_functions import BETTER
 from evener.engine.codegen.old_values import require_known
 from evener.engine.codegen.plan import Exchange, Stale
 from evener.programs.program import Declaration

@@ -75,7 +75,7 @@ class Links(NamedTuple):
 
 
 class HubArrays(NamedTuple):
-    """What leads to other machines; see `evener.operators.shared.hub.Hub`."""
+    """What leads to other machines; see `evener.operators.shared.between_machines.Hub`."""
 
     machine_of: Any
     ghosts: Any

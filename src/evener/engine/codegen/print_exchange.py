@@ -1,8 +1,8 @@
 """The text of exchanges between parts: calls of operators that each device has, with one meaning.
 
 A printer of kernels over parts has `ExchangePrinter` among its bases, before the printer of its
-device. The small functions that copy and merge (`evener.engine.codegen.merges`) are one text for
-all.
+device. The small functions that copy and merge (`evener.engine.codegen.exchange_functions`) are
+one text for all.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any
 from evener.device import compiled
 from evener.engine.codegen import plan
 from evener.engine.codegen.arguments import HubArrays, Links, Place
-from evener.engine.codegen.merges import Texts, made
+from evener.engine.codegen.exchange_functions import Texts, made
 from evener.engine.codegen.printer import MODES, Printer
 from evener.engine.codegen.rewrite import globalized
 from evener.operators import spmd
-from evener.operators.shared import exchange, handshake, hub, world
+from evener.operators.shared import between_machines, exchange, handshake, world
 
 _WORLD = (
     "agree", "sum_of", "why_stop", "census", "census_of_arcs", "ask_stop", "least", "note_links",
@@ -37,8 +37,8 @@ class ExchangePrinter(Printer):
 
     def prepare_exchanges(self, measure: Any) -> None:
         """Name what exchanges take; ``measure`` tells the bytes of a message."""
-        self.names["Hub"] = hub.Hub
-        self.names.update({name: getattr(hub, name) for name in _CARRY})
+        self.names["Hub"] = between_machines.Hub
+        self.names.update({name: getattr(between_machines, name) for name in _CARRY})
         self.names.update({name: getattr(world, name) for name in _WORLD})
         self.names.update({name: getattr(exchange, name) for name in _EXCHANGE})
         self.names.update({name: getattr(handshake, name) for name in _TALK})
@@ -46,7 +46,7 @@ class ExchangePrinter(Printer):
             World=world.World, meet=spmd.meet, box_size=spmd.box_size,
             hub_shake=handshake.shake_hands if self.plan.hub else handshake.stay_here,
         )  # fmt: skip
-        self.names["PART_WORDS"] = hub.PART_WORDS
+        self.names["PART_WORDS"] = between_machines.PART_WORDS
         self.dtypes = {name: array.dtype for name, array in self.job.fields.items()}
         self.functions: dict[str, str] = {}  # names by text
         self.names["measure"] = measure
@@ -66,7 +66,7 @@ class ExchangePrinter(Printer):
             **known, **{name: f"common.hub.{name}" for name in HubArrays._fields},
             "shake": "hub_shake",
         }  # fmt: skip
-        there = ", ".join(of_hub[name] for name in hub.Hub._fields)
+        there = ", ".join(of_hub[name] for name in between_machines.Hub._fields)
         known |= {"measure": "measure", "hub": f"Hub({there})"}
         return (
             "place, common = between.place, between.common",

@@ -23,6 +23,8 @@ from evener.operators.gpu import (
     gather,
     nearest,
     record,
+    resume,
+    trace,
     vertices,
 )
 from evener.operators.gpu.frontier import INFO_WORDS, TURNS
@@ -70,11 +72,11 @@ class GpuPrinter(ResumePrinter):
             visit_slices=slices.visit, totals_by_functor=by_functor,
             advance=advance.advance, nearest=nearest.nearest, gather=gather.gather,
             reduce=vertices.reduce, edges=vertices.edges, reduce_block=vertices.reduce_block,
-            reduce_blocks=vertices.reduce_blocks, settle=record.settle,
-            tell_whole=record.tell_whole, note=record.note, end=record.end,
+            reduce_blocks=vertices.reduce_blocks, settle=resume.settle,
+            tell_whole=trace.tell_whole, note=trace.note, end=trace.end,
             prepare_replay=record.prepare_replay, remember=record.remember,
-            remember_edges=record.remember_edges, save_sum=record.save_sum,
-            begin_again=record.begin_again, EdgeFrontier=EdgeFrontier,
+            remember_edges=record.remember_edges, save_sum=resume.save_sum,
+            begin_again=resume.begin_again, EdgeFrontier=EdgeFrontier,
             advance_edges=edge_frontier.advance_edges, fresh_edges=edge_frontier.fresh_edges,
         )  # fmt: skip
         if relabels:

@@ -10,7 +10,7 @@ from typing import Any
 
 from evener.device import compiled
 from evener.engine.codegen import plan
-from evener.engine.codegen.merges import Texts
+from evener.engine.codegen.exchange_functions import Texts
 from evener.engine.codegen.passes import Shape, plan_of
 from evener.engine.codegen.print_cpu import PROLOGUE, CpuPrinter
 from evener.engine.codegen.print_exchange import MEMBERS, ExchangePrinter

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from evener.engine.codegen import plan
-from evener.engine.codegen.merges import Texts
+from evener.engine.codegen.exchange_functions import Texts
 from evener.engine.codegen.passes import Shape, plan_of
 from evener.engine.codegen.print_exchange import MEMBERS, ExchangePrinter
 from evener.engine.codegen.print_gpu import POOLS, PROLOGUE, GpuPrinter

@@ -14,7 +14,7 @@ from evener.engine.codegen import plan
 from evener.engine.codegen.printer import Printer
 from evener.operators.gpu.frontier import INFO_WORDS, TURNS
 
-MORE_ROOM = 1  # how a kernel ends that did not finish; see `evener.operators.gpu.record.end`
+MORE_ROOM = 1  # how a kernel ends that did not finish; see `evener.operators.gpu.trace.end`
 SAVED_WORDS = 256  # room for all that a kernel writes down
 
 _NUMBERS = ("row", "recorded", "made", "remade", "stamp", "left", "before", "fused", "members")

@@ -1,4 +1,7 @@
-"""Memory of a run: an estimate for each device, and limits that users set."""
+"""Memory of a run: an estimate for each device, and limits that users set.
+
+A single GPU has a more exact one, `evener.engine.memory.gpu.bytes_of_run`.
+"""
 
 from __future__ import annotations
 

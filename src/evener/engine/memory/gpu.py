@@ -34,9 +34,9 @@ from evener.operators.gpu.frontier import (
 )
 from evener.operators.gpu.gather import GATHER_PIECE
 from evener.operators.gpu.nearest import SHARED_WORDS
-from evener.operators.gpu.record import TRACE_WORDS
 from evener.operators.gpu.schedules import SCHEDULES
 from evener.operators.gpu.schedules.common import PIECE, PIECE_WORDS, room_for_pieces
+from evener.operators.gpu.trace import TRACE_WORDS
 from evener.operators.shared.frontier import ALL, Adjacency, EdgeFrontier, Frontier
 from evener.operators.shared.record import Record
 from evener.programs.stages import Advance, walk
@@ -213,6 +213,28 @@ def _waiting(layout: Any, plan: plans.KernelPlan, n: int, ids: Any) -> tuple[Wai
         return Waiting(mine, later, cleared(n, np.int64), (), words)
 
     return tuple(waiting(layout.scratch, layout.cleared) for _ in range(plan.orders))
+
+
+def bytes_of_run(job: Job, lowered: Lowered, room: int) -> int:
+    """About how many bytes a run takes besides the graph."""
+    plan = lowered.plan
+    graph = job.graph
+    n, m, width = graph.num_vertices, graph.num_edges, graph._indices.dtype.itemsize
+    needed = sum(array.nbytes for array in job.fields.values())
+    needed += (
+        (2 + plan.replays) * width * queue_length(plan, n)
+        + 4 * n
+        + n // 2
+        + sum(dtype.itemsize * n for dtype in lowered.stored if dtype is not None)
+    )
+    needed += num_pieces(lowered, m) * 8 * (PIECE_WORDS + len(lowered.kernel.totals))
+    needed += sum(job.fields[name].nbytes for name in plan.copied)
+    needed += plan.fuses * n * (2 * width + 4) + plan.replays * room * (width + 8)
+    needed += plan.orders * n * (2 * width + 8)
+    if plan.has_edges:
+        edge = graph._indptr.dtype.itemsize
+        needed += (2 + plan.replays) * m * (width + edge) + plan.replays * room * (edge + 1)
+    return needed
 
 
 def queue_length(plan: plans.KernelPlan, n: int) -> int:

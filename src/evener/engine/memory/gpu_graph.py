@@ -13,7 +13,7 @@ import numpy as np
 from evener.device import cuda as device
 from evener.device.mapped_memory import map_array
 from evener.engine.codegen.functors import unsigned
-from evener.engine.deferred import DeferredArray
+from evener.engine.deferred_arrays import DeferredArray
 from evener.engine.memory.growable import joined
 from evener.graph.csr import Graph
 from evener.graph.gpu import ROWS, WEIGHTS, graph_cache

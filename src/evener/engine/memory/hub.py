@@ -10,11 +10,11 @@ import numpy as np
 from evener.engine.codegen.printer import Kernel
 from evener.engine.job import Job, field_dtype
 from evener.engine.partition.divide import Parts
-from evener.operators.shared.hub import FLAG_WORDS, PART_WORDS
+from evener.operators.shared.between_machines import FLAG_WORDS, PART_WORDS
 
 
 class HubMemory(NamedTuple):
-    """The arrays of the hub, and the machine of each part; see `operators.shared.hub`."""
+    """The arrays of the hub (`operators.shared.between_machines`), and the machine of each part."""
 
     machine_of: np.ndarray
     flags: np.ndarray

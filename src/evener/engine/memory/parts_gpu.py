@@ -18,7 +18,7 @@ from evener.engine.codegen.arguments import (
     Place,
 )
 from evener.engine.codegen.functors import unsigned
-from evener.engine.deferred import DeferredArray
+from evener.engine.deferred_arrays import DeferredArray
 from evener.engine.job import Job, field_dtype
 from evener.engine.memory.gpu import Lists, Lowered, first_frontier, gpu_arguments, put_first
 from evener.engine.memory.growable import joined
@@ -29,7 +29,7 @@ from evener.engine.results.trace import MOST_ROWS
 from evener.operators.gpu.frontier import SYNC_WORDS
 from evener.operators.gpu.world import BOXED, ROW
 from evener.operators.shared import handshake
-from evener.operators.shared.hub import PART_WORDS
+from evener.operators.shared.between_machines import PART_WORDS
 from evener.operators.shared.policies import Policy
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evener.graph.files.target import replacing
+from evener.graph.files.atomic_file import replacing
 
 if TYPE_CHECKING:
     import polars

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from evener.graph.files.target import replacing
+from evener.graph.files.atomic_file import replacing
 from evener.operators.shared.trace import CALLS, CYCLES, MEMBERS, PULLED, STEP
 
 if TYPE_CHECKING:

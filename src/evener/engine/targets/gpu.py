@@ -28,10 +28,9 @@ from evener.engine.memory import gpu_graph as memory
 from evener.engine.memory.gpu import (
     Lists,
     Lowered,
+    bytes_of_run,
     first_frontier,
     gpu_arguments,
-    num_pieces,
-    queue_length,
 )
 from evener.engine.memory.layout import CLEARED, RECORD, HostMemory, Layout
 from evener.engine.preallocation import entry_bytes
@@ -41,8 +40,7 @@ from evener.engine.targets import gpu_kernel, sets
 from evener.engine.targets.gpu_kernel import lowered_once, ready
 from evener.errors import MemoryBudgetError
 from evener.graph.csr import Graph
-from evener.operators.gpu.record import NEEDED, PASSED, RECORDED, STATUS, TRACE_WORDS
-from evener.operators.gpu.schedules.common import PIECE_WORDS
+from evener.operators.gpu.trace import NEEDED, PASSED, RECORDED, STATUS, TRACE_WORDS
 from evener.operators.shared.trace import FUSED, ROWS, VISITED
 from evener.programs.stages import Advance, Edges, Gather, Repeat, walk
 
@@ -186,7 +184,7 @@ def _place(
     """Place the edges; refuses a run that cannot fit, before anything is allocated."""
     plan = lowered.plan
     graph = job.graph
-    besides = _bytes_of_run(job, lowered, room)
+    besides = bytes_of_run(job, lowered, room)
     besides += placement.start_bytes(graph, lowered.pulls, plan.has_both, lowered.degree)
     arrays = placement.edge_arrays(job, lowered.pulls, plan.has_both)
     return placement.place_edges(job, arrays, besides, limit, ordinal)
@@ -197,28 +195,6 @@ def _has_room_to_relabel(graph: Graph, placed: placement.Placed, ordinal: int) -
     if placed.mapped or memory.is_kept(graph, memory.BY_DEGREE, ordinal):
         return not placed.mapped
     return memory.bytes_to_relabel(graph) <= placed.left
-
-
-def _bytes_of_run(job: Job, lowered: Lowered, room: int) -> int:
-    """About how many bytes a run takes besides the graph."""
-    plan = lowered.plan
-    graph = job.graph
-    n, m, width = graph.num_vertices, graph.num_edges, graph._indices.dtype.itemsize
-    needed = sum(array.nbytes for array in job.fields.values())
-    needed += (
-        (2 + plan.replays) * width * queue_length(plan, n)
-        + 4 * n
-        + n // 2
-        + sum(dtype.itemsize * n for dtype in lowered.stored if dtype is not None)
-    )
-    needed += num_pieces(lowered, m) * 8 * (PIECE_WORDS + len(lowered.kernel.totals))
-    needed += sum(job.fields[name].nbytes for name in plan.copied)
-    needed += plan.fuses * n * (2 * width + 4) + plan.replays * room * (width + 8)
-    needed += plan.orders * n * (2 * width + 8)
-    if plan.has_edges:
-        edge = graph._indptr.dtype.itemsize
-        needed += (2 + plan.replays) * m * (width + edge) + plan.replays * room * (edge + 1)
-    return needed
 
 
 def _require_free(job: Job, needed: int) -> None:

@@ -1,9 +1,9 @@
 """Sets of CPUs and GPUs: compiled kernels on all at once, joined by a hub in host memory.
 
-All CPU parts are one machine, each GPU with its parts another (`operators.shared.hub`). Every
-machine runs the whole loop; machines shake hands where a kernel over parts exchanges or agrees on
-something, and the host only watches for failures. If there are only GPUs, and all can reach the
-memory of the first, they exchange there.
+All CPU parts are one machine, each GPU with its parts another
+(`operators.shared.between_machines`). Every machine runs the whole loop; machines shake hands where
+a kernel over parts exchanges or agrees on something, and the host only watches for failures. If
+there are only GPUs, and all can reach the memory of the first, they exchange there.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from evener.engine.codegen.functors import state_of
 from evener.engine.codegen.print_parts_cpu import lower_parts_cpu
 from evener.engine.codegen.print_resume import MORE_ROOM
 from evener.engine.codegen.printer import Kernel
-from evener.engine.deferred import new_array
+from evener.engine.deferred_arrays import new_array
 from evener.engine.devices import require_together, threads_of
 from evener.engine.job import Job
 from evener.engine.memory.estimate import estimate_memory

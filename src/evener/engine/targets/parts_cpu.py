@@ -32,7 +32,7 @@ from evener.engine.codegen.print_parts_cpu import lower_parts_cpu
 from evener.engine.codegen.printer import Kernel
 from evener.engine.codegen.rewrite import far_is_global
 from evener.engine.codegen.worker import worker_of
-from evener.engine.deferred import DeferredArray, new_array
+from evener.engine.deferred_arrays import DeferredArray, new_array
 from evener.engine.devices import cores_of, require_together
 from evener.engine.job import Job, field_dtype
 from evener.engine.memory import cpu as memory
@@ -46,8 +46,8 @@ from evener.engine.targets import sets
 from evener.errors import DeviceError
 from evener.operators.cpu.frontier import BUFFER, INFO_WORDS
 from evener.operators.shared import handshake
+from evener.operators.shared.between_machines import PART_WORDS
 from evener.operators.shared.frontier import Frontier
-from evener.operators.shared.hub import PART_WORDS
 from evener.operators.shared.policies import Policy
 from evener.operators.shared.trace import FUSED, ROWS, VISITED
 from evener.operators.shared.world import FULL

@@ -49,7 +49,7 @@ from evener.engine.targets import gpu_kernel, sets
 from evener.engine.targets.gpu import FEW_ROWS, clear
 from evener.engine.targets.gpu_kernel import lowered_once, ready
 from evener.errors import DeviceError, MemoryBudgetError
-from evener.operators.gpu.record import NEEDED, PASSED, STATUS, TRACE_WORDS
+from evener.operators.gpu.trace import NEEDED, PASSED, STATUS, TRACE_WORDS
 from evener.operators.gpu.world import MOST_PARTS, ROW
 from evener.operators.shared.policies import Policy
 from evener.operators.shared.trace import FUSED, ROWS, VISITED

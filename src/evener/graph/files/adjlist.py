@@ -12,6 +12,7 @@ import numpy as np
 
 from evener.errors import GraphError
 from evener.graph.csr import Graph
+from evener.graph.files.atomic_file import replacing
 from evener.graph.files.columns import require_integer_labels
 from evener.graph.files.finish import graph_of_arcs
 from evener.graph.files.lists import ListRules, parse_lists
@@ -19,7 +20,6 @@ from evener.graph.files.metis import neighbour_lines
 from evener.graph.files.note import Note
 from evener.graph.files.request import Request
 from evener.graph.files.source import Source
-from evener.graph.files.target import replacing
 from evener.graph.relabel import relabel
 
 _COMMENTS = (ord("#"), ord("%"))

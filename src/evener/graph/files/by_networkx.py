@@ -15,11 +15,11 @@ from evener.device import require_memory
 from evener.errors import EvenerError, GraphError
 from evener.graph.convert import from_networkx, to_networkx
 from evener.graph.csr import Graph
+from evener.graph.files.atomic_file import replacing
 from evener.graph.files.columns import text_labels
 from evener.graph.files.finish import apply_request
 from evener.graph.files.request import Request
 from evener.graph.files.source import Source
-from evener.graph.files.target import replacing
 
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _ID = re.compile(r"0|-?[1-9][0-9]{0,18}")

@@ -12,6 +12,7 @@ import numpy as np
 
 from evener.errors import GraphFormatError
 from evener.graph.csr import Graph
+from evener.graph.files.atomic_file import replacing
 from evener.graph.files.columns import (
     choose_columns,
     edge_frame,
@@ -24,7 +25,6 @@ from evener.graph.files.note import Note
 from evener.graph.files.request import Request
 from evener.graph.files.source import COMPRESSIONS, Source
 from evener.graph.files.table import COMMENTS, Table, detect_table, read_table
-from evener.graph.files.target import replacing
 from evener.graph.files.text import NOWHERE, Rules, parse_rows
 
 

@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 
 from evener.graph.csr import Graph
+from evener.graph.files.atomic_file import replacing
 from evener.graph.files.columns import edge_frame
 from evener.graph.files.finish import graph_of_numbers
 from evener.graph.files.note import Note
 from evener.graph.files.numbered import header_counts, warn_about_labels
 from evener.graph.files.request import Request
 from evener.graph.files.source import Source, show
-from evener.graph.files.target import replacing
 from evener.graph.files.text import Rules, parse_rows
 
 _COMMENTS = (ord("c"), ord("c"))

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from evener.graph.csr import Graph
+from evener.graph.files.atomic_file import replacing
 from evener.graph.files.columns import (
     choose_columns,
     edge_frame,
@@ -32,7 +33,6 @@ from evener.graph.files.table import (
     read_table,
     warn_about_text,
 )
-from evener.graph.files.target import replacing
 from evener.graph.files.text import NOWHERE, Rules, parse_rows
 from evener.graph.files.values import is_number
 

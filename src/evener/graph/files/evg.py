@@ -25,13 +25,13 @@ from evener.device.mapped_files import map_file
 from evener.device.once import once
 from evener.errors import GraphError
 from evener.graph.csr import Graph
+from evener.graph.files.atomic_file import replacing, temporary_beside
 from evener.graph.files.columns import text_labels
 from evener.graph.files.evg_check import check_folder, checksum_of, raw_bytes
 from evener.graph.files.evg_checked import fingerprint, record_check, was_checked
 from evener.graph.files.finish import apply_request
 from evener.graph.files.request import Request
 from evener.graph.files.source import COMPRESSIONS, Source, open_regular
-from evener.graph.files.target import replacing, temporary_beside
 from evener.graph.labels import Labels
 
 VERSION = 1

@@ -13,6 +13,7 @@ import numpy as np
 
 from evener.errors import GraphError
 from evener.graph.csr import Graph
+from evener.graph.files.atomic_file import replacing
 from evener.graph.files.columns import edge_frame, require_integer_labels
 from evener.graph.files.edgelist import number_rules
 from evener.graph.files.finish import UnknownDirectionError, cast_weights, widen_for_sums
@@ -21,7 +22,6 @@ from evener.graph.files.numbered import header_counts
 from evener.graph.files.request import Request
 from evener.graph.files.source import COMPRESSIONS, MissingFileError, Source
 from evener.graph.files.table import COMMENTS
-from evener.graph.files.target import replacing
 from evener.graph.files.text import Rules, line_of_row, parse_rows
 from evener.graph.labels import Labels
 

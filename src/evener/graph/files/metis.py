@@ -14,13 +14,13 @@ import numpy as np
 
 from evener.errors import GraphError
 from evener.graph.csr import Graph
+from evener.graph.files.atomic_file import replacing
 from evener.graph.files.finish import apply_request, graph_of_numbers, require_mirrored
 from evener.graph.files.lists import ListRules, line_of_list, parse_lists
 from evener.graph.files.note import Note
 from evener.graph.files.numbered import header_counts, warn_about_labels
 from evener.graph.files.request import Request
 from evener.graph.files.source import Source, show
-from evener.graph.files.target import replacing
 from evener.graph.files.text import Rows
 
 _COMMENTS = (ord("%"), ord("%"))

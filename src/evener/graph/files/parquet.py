@@ -10,6 +10,7 @@ import numpy as np
 
 from evener.errors import GraphError
 from evener.graph.csr import Graph
+from evener.graph.files.atomic_file import replacing
 from evener.graph.files.columns import (
     Chosen,
     edge_frame,
@@ -21,7 +22,6 @@ from evener.graph.files.finish import graph_of_ids
 from evener.graph.files.note import Note
 from evener.graph.files.request import Request
 from evener.graph.files.source import COMPRESSIONS, Source
-from evener.graph.files.target import replacing
 from evener.graph.files.text import Rows
 from evener.graph.load_warnings import warn
 

@@ -16,8 +16,8 @@ from evener.operators.cpu.frontier import (
     flush,
     stretch_of,
 )
+from evener.operators.shared.between_machines import is_far
 from evener.operators.shared.frontier import SIZE, is_new
-from evener.operators.shared.hub import is_far
 from evener.operators.shared.record import remember, remember_edges
 from evener.operators.shared.world import FULL, account, count_message
 from evener.operators.spmd import add_up, meet, share

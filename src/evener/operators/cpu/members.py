@@ -7,8 +7,8 @@ import numpy as np
 from evener.device import atomic, compiled
 from evener.device.sync import barrier
 from evener.operators.cpu.frontier import FORM, has_bit, set_bit
+from evener.operators.shared.between_machines import GROUP, bits_of, first_of, is_far, slots_of
 from evener.operators.shared.frontier import ALL, BITS, SIZE
-from evener.operators.shared.hub import GROUP, bits_of, first_of, is_far, slots_of
 from evener.operators.shared.world import account
 from evener.operators.spmd import add_up, meet, member, share
 

@@ -13,8 +13,8 @@ from evener.device.warp import CANCEL, ballot, barrier, count_bits, shuffle
 from evener.operators.gpu.frontier import TURNS, append, below, flush
 from evener.operators.gpu.record import remember, remember_edges
 from evener.operators.gpu.world import BOXED
+from evener.operators.shared.between_machines import first_of
 from evener.operators.shared.frontier import SIZE
-from evener.operators.shared.hub import first_of
 from evener.operators.shared.world import FULL, account, count_message
 from evener.operators.spmd import add_up, meet
 

@@ -8,8 +8,8 @@ from evener.device import atomic, compiled
 from evener.device.warp import ballot, barrier, count_bits, set_bits, shuffle
 from evener.operators.gpu.exchange import four_at
 from evener.operators.gpu.frontier import FORM, below, has_bit
+from evener.operators.shared.between_machines import GROUP, bits_of, first_of, is_far, slots_of
 from evener.operators.shared.frontier import ALL, BITS, QUEUE, SIZE
-from evener.operators.shared.hub import GROUP, bits_of, first_of, is_far, slots_of
 from evener.operators.shared.world import account
 from evener.operators.spmd import add_up, meet, member
 

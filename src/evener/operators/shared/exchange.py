@@ -8,7 +8,7 @@ part, then by vertex.
 
 What devices without shared memory would send is counted per link, in the form that the exchange
 policy chooses (`operators.shared.policies`). Parts on other machines have shadows here, which are
-updated before (`evener.operators.shared.hub`).
+updated before (`evener.operators.shared.between_machines`).
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from __future__ import annotations
 import numpy as np
 
 from evener.device import compiled
+from evener.operators.shared.between_machines import first_of, is_far, slots_of
 from evener.operators.shared.frontier import is_new
-from evener.operators.shared.hub import first_of, is_far, slots_of
 from evener.operators.shared.world import account
 from evener.operators.spmd import add_up, append, barrier, flush, lane, meet, rounds, share
 

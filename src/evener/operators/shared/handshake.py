@@ -6,8 +6,13 @@ import numpy as np
 
 from evener.device import compiled
 from evener.device.sync import ABORT
+from evener.operators.shared.between_machines import (
+    FLAG_WORDS,
+    PART_WORDS,
+    publish_words,
+    receive_words,
+)
 from evener.operators.shared.frontier import SIZE
-from evener.operators.shared.hub import FLAG_WORDS, PART_WORDS, publish_words, receive_words
 from evener.operators.shared.world import say
 from evener.operators.spmd import (
     await_flag,

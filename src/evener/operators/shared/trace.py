@@ -1,6 +1,6 @@
 """The words of the trace that a kernel writes, the same on all targets.
 
-After `CALLS` a CPU has a word for each thread, and a GPU its own words (`gpu.record`).
+After `CALLS` a CPU has a word for each thread, and a GPU its own words (`gpu.trace`).
 """
 
 # Of a superstep.

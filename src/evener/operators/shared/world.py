@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from evener.device import compiled
-from evener.operators.shared.hub import PART_WORDS, first_of
+from evener.operators.shared.between_machines import PART_WORDS, first_of
 from evener.operators.spmd import (
     add_alone,
     has_row,
@@ -49,7 +49,7 @@ class World(NamedTuple):
     traffic: np.ndarray  # [which, receiver, sender]
     policy: int
     measure: Any  # bytes of a message, a function of `evener.operators.shared.policies`
-    hub: Any  # `evener.operators.shared.hub.Hub`
+    hub: Any  # `evener.operators.shared.between_machines.Hub`
 
 
 # ---- numbers ------------------------------------------------------------------------------------

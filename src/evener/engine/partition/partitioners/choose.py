@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from evener.engine.partition.partitioners import neighbours, plain
+from evener.engine.partition.partitioners import by_vertex, neighbours
 from evener.errors import EvenerError, ProgramError, did_you_mean
 from evener.graph.csr import Graph
 from evener.graph.generate.common import seed_of
@@ -19,20 +19,20 @@ FACTOR = 0.5  # of `biased`: as much bias as chance
 # What each does with the graph, positive shares that add up to 1, the options given, and the part
 # of the CPU; and its options, beside `alpha` and `shares`, which all have.
 PARTITIONERS: dict[str, tuple[Callable[[Graph, np.ndarray, Partitioner, int], np.ndarray], Any]] = {
-    "random": (lambda graph, shares, p, cpu: plain.random(graph, shares, p.seed), ["seed"]),
-    "static": (lambda graph, shares, p, cpu: plain.static(graph, shares), []),
-    "contiguous": (lambda graph, shares, p, cpu: plain.contiguous(graph, shares), []),
+    "random": (lambda graph, shares, p, cpu: by_vertex.random(graph, shares, p.seed), ["seed"]),
+    "static": (lambda graph, shares, p, cpu: by_vertex.static(graph, shares), []),
+    "contiguous": (lambda graph, shares, p, cpu: by_vertex.contiguous(graph, shares), []),
     "metis": (lambda graph, shares, p, cpu: neighbours.metis(graph, shares, p.seed), ["seed"]),
     "biased": (
         lambda graph, shares, p, cpu: neighbours.biased(graph, shares, p.factor, p.seed),
         ["factor", "seed"],
     ),
     "high": (
-        lambda graph, shares, p, cpu: plain.by_degree(graph, shares, cpu, True, p.seed),
+        lambda graph, shares, p, cpu: by_vertex.by_degree(graph, shares, cpu, True, p.seed),
         ["seed"],
     ),
     "low": (
-        lambda graph, shares, p, cpu: plain.by_degree(graph, shares, cpu, False, p.seed),
+        lambda graph, shares, p, cpu: by_vertex.by_degree(graph, shares, cpu, False, p.seed),
         ["seed"],
     ),
 }

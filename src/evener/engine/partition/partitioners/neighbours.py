@@ -1,4 +1,4 @@
-"""Partitioners that put neighbours together: biased random, and METIS."""
+"""Partitioners that put neighbours together: biased, metis."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def limits_of_both(memory_limit: Any, limit: int | None) -> Limits:
 
     Examples
     --------
-    >>> from evener.engine.planning.auto import limits_of_both
+    >>> from evener.engine.planning.larger_than_gpu import limits_of_both
     >>> limits_of_both("1KiB", 1024), limits_of_both({"cuda": 1024}, 1024)
     ((1024, 1024), (None, 1024))
     """

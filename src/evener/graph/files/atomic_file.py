@@ -24,7 +24,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
 
     Examples
     --------
-    >>> from evener.graph.files.target import replacing
+    >>> from evener.graph.files.atomic_file import replacing
     >>> with replacing(tmp_path / "note.txt") as file:
     ...     _ = file.write(b"done")
     >>> (tmp_path / "note.txt").read_bytes()
@@ -58,7 +58,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         raise
 
 
-def check_target(path: Path) -> None:
+def require_writable(path: Path) -> None:
     """Refuse a file that cannot be replaced, by briefly creating one beside it.
 
     Permissions are no proof: root has all of them, yet some folders accept no new files.

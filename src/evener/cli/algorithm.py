@@ -19,13 +19,13 @@ from evener.errors import EvenerError, ProgramError, did_you_mean
 from evener.programs.program import Program
 
 SHORT_NAMES = {"bc": "betweenness", "cc": "connected_components", "pr": "pagerank"}
-TARGET_HELP = (
+ALGORITHM_HELP = (
     f"{', '.join(algorithms.__all__)} (short: {', '.join(SHORT_NAMES)}); "
     "or a program of your own as module:Class or file.py:Class"
 )
 
 
-class Target(NamedTuple):
+class Algorithm(NamedTuple):
     """What to run: its name, its summary, its options, and the call on a graph."""
 
     name: str
@@ -39,21 +39,21 @@ class Target(NamedTuple):
         return any(option.required and "SomeLabels" in option.kinds for option in self.options)
 
 
-def find_target(text: str) -> Target:
+def find_algorithm(text: str) -> Algorithm:
     """Find an algorithm or program by name.
 
     Examples
     --------
-    >>> from evener.cli.targets import find_target
-    >>> find_target("cc").name
+    >>> from evener.cli.algorithm import find_algorithm
+    >>> find_algorithm("cc").name
     'connected_components'
     """
     if ":" in text:
-        return _target_of(_find_program(text))
-    function = _find_algorithm(text)
+        return _algorithm_of(_find_program(text))
+    function = _built_in(text)
     summary, _ = read_docstring(function)
     options = options_of_function(function)
-    return Target(function.__name__, plain_sentence(summary), options, function)
+    return Algorithm(function.__name__, plain_sentence(summary), options, function)
 
 
 def programs_of(text: str) -> list[type[Program]]:
@@ -61,18 +61,18 @@ def programs_of(text: str) -> list[type[Program]]:
 
     Examples
     --------
-    >>> from evener.cli.targets import programs_of
+    >>> from evener.cli.algorithm import programs_of
     >>> programs_of("bfs")[0].__name__
     'BFS'
     """
     if ":" in text:
         return [_find_program(text)]
-    module = sys.modules[_find_algorithm(text).__module__]
+    module = sys.modules[_built_in(text).__module__]
     programs = [value for value in vars(module).values() if _is_program(value)]
     return [program for program in programs if program.__module__ == module.__name__]
 
 
-def _find_algorithm(text: str) -> Callable[..., Any]:
+def _built_in(text: str) -> Callable[..., Any]:
     name = SHORT_NAMES.get(text, text).replace("-", "_")
     if name not in algorithms.__all__:
         known = [*algorithms.__all__, *SHORT_NAMES]
@@ -97,7 +97,7 @@ def _find_program(text: str) -> type[Program]:
     return program
 
 
-def _target_of(program: type[Program]) -> Target:
+def _algorithm_of(program: type[Program]) -> Algorithm:
     name = program.__name__
     summary = (inspect.getdoc(program) or f"the program {name}").splitlines()[0]
 
@@ -106,7 +106,7 @@ def _target_of(program: type[Program]) -> Target:
 
         return run(program, graph, **parameters)
 
-    return Target(name, plain_sentence(summary), options_of_program(program), call)
+    return Algorithm(name, plain_sentence(summary), options_of_program(program), call)
 
 
 def _is_program(value: Any) -> TypeGuard[type[Program]]:

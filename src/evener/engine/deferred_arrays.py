@@ -21,7 +21,7 @@ class DeferredArray(np.lib.mixins.NDArrayOperatorsMixin):
     Examples
     --------
     >>> import numpy as np
-    >>> from evener.engine.deferred import DeferredArray
+    >>> from evener.engine.deferred_arrays import DeferredArray
     >>> depth = DeferredArray(4, np.dtype(np.int32), 9)
     >>> depth[1] = 0
     >>> depth.is_deferred, (depth + 1).tolist(), depth.is_deferred
@@ -51,7 +51,7 @@ class DeferredArray(np.lib.mixins.NDArrayOperatorsMixin):
         Examples
         --------
         >>> import numpy as np
-        >>> from evener.engine.deferred import DeferredArray
+        >>> from evener.engine.deferred_arrays import DeferredArray
         >>> depth = DeferredArray(4, np.dtype(np.int32), 9)
         >>> depth[-1] = 0
         >>> [(place, int(value)) for place, value in depth.few_writes()]
@@ -164,7 +164,7 @@ class Counting:
     Examples
     --------
     >>> import numpy as np
-    >>> from evener.engine.deferred import Counting
+    >>> from evener.engine.deferred_arrays import Counting
     >>> np.asarray(Counting(3)).tolist()
     [0, 1, 2]
     """

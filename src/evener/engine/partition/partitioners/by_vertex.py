@@ -1,4 +1,4 @@
-"""Partitioners that assign vertices one by one: random, static, contiguous, by degree."""
+"""Partitioners that assign vertices one by one: random, static, contiguous, high, low."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def random(graph: Graph, shares: np.ndarray, seed: int) -> np.ndarray:
     --------
     >>> import numpy as np
     >>> from evener import generate
-    >>> from evener.engine.partition.partitioners.plain import random
+    >>> from evener.engine.partition.partitioners.by_vertex import random
     >>> np.bincount(random(generate.path(1000), np.array([0.9, 0.1]), seed=1)).tolist()
     [896, 104]
     """
@@ -36,7 +36,7 @@ def static(graph: Graph, shares: np.ndarray) -> np.ndarray:
     --------
     >>> import numpy as np
     >>> from evener import generate
-    >>> from evener.engine.partition.partitioners.plain import static
+    >>> from evener.engine.partition.partitioners.by_vertex import static
     >>> static(generate.path(6), np.array([2 / 3, 1 / 3])).tolist()
     [0, 1, 0, 0, 1, 0]
     """
@@ -53,7 +53,7 @@ def contiguous(graph: Graph, shares: np.ndarray) -> np.ndarray:
     --------
     >>> import numpy as np
     >>> from evener import generate
-    >>> from evener.engine.partition.partitioners.plain import contiguous
+    >>> from evener.engine.partition.partitioners.by_vertex import contiguous
     >>> contiguous(generate.star(6), np.array([0.5, 0.5])).tolist()
     [0, 1, 1, 1, 1, 1]
     """
@@ -81,7 +81,7 @@ def by_degree(graph: Graph, shares: np.ndarray, cpu: int, highest: bool, seed: i
     --------
     >>> import numpy as np
     >>> from evener import generate
-    >>> from evener.engine.partition.partitioners.plain import by_degree
+    >>> from evener.engine.partition.partitioners.by_vertex import by_degree
     >>> by_degree(generate.star(6), np.array([0.3, 0.7]), 0, highest=False, seed=0).tolist()
     [1, 0, 0, 0, 1, 1]
     """
