@@ -165,7 +165,7 @@ class _Running:
 
     def is_done(self) -> bool:
         self.simulation.check()
-        return not any(thread.is_alive() for thread in self.simulation.threads)
+        return not self.simulation.thread.is_alive()
 
     def wait(self, syncs: list[int]) -> float:
         self.simulation.wait()

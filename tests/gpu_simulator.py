@@ -1,17 +1,22 @@
 """A grid of one block in plain Python: what a GPU would do, lane by lane, on a machine without one.
 
-Every thread of the block is a thread of Python. Those of a warp meet at each vote and shuffle,
-those of the block at each barrier: if some do not come, the run fails instead of hanging. Functions
-are taken as their text; the stubs of `evener.device.warp` and the atomics are replaced.
+The threads of the block are greenlets: one runs until it meets others, those of its warp at each
+vote and shuffle, those of the block at each barrier. If some do not come, the run fails. No thread
+is interrupted, so atomics are plain. Functions are taken as their text; the stubs of
+`evener.device.warp` are replaced.
 
 What stays uncovered, and is left to a GPU: see `UNCOVERED`.
 """
 
+import collections
 import threading
 import types
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
+from greenlet import getcurrent, greenlet
 
 from evener.device import atomic, serial, warp
 from evener.device.compile import Compiled
@@ -38,34 +43,77 @@ UNCOVERED = {
     "cycles": "a clock",
 }
 THREADS = 64
-PATIENCE = 60  # seconds
-here = threading.local()  # .thread
+here = threading.local()  # .thread: the number of the one that runs
+
+
+class Lanes:
+    """Threads of a GPU that take turns on one thread of Python: each runs until it must wait.
+
+    A wait that nobody can end fails at once. Those whom a wait has kept continue in the order in
+    which they came, or in the reverse, in turn: what depends on that order differs between runs.
+    """
+
+    def __init__(self) -> None:
+        self.ready: collections.deque[greenlet] = collections.deque()
+        self.unfinished = 0
+
+    def add(self, thread: int, run: Callable[[], None]) -> None:
+        def whole() -> None:
+            with np.errstate(all="ignore"):
+                run()
+            self.unfinished -= 1
+
+        lane = greenlet(whole)
+        lane.thread = thread
+        self.ready.append(lane)
+        self.unfinished += 1
+
+    def run(self) -> None:
+        """Run all to their ends."""
+        while self.ready:
+            lane = self.ready.popleft()
+            here.thread = lane.thread
+            lane.switch()
+        if self.unfinished:
+            raise RuntimeError(f"{self.unfinished} threads wait for others that do not come")
+
+    def give_way(self) -> None:
+        """Let the others run, then continue."""
+        lane = getcurrent()
+        self.ready.append(lane)
+        lane.parent.switch()
 
 
 class Meeting:
-    """Threads that exchange a value each; two boards in turn, so that one barrier suffices."""
+    """Threads that exchange a value each; two boards in turn, so that one wait suffices."""
 
-    def __init__(self, size: int):
-        self.size = size
-        self.barrier = threading.Barrier(size)
+    def __init__(self, lanes: Lanes, size: int):
+        self.lanes, self.size = lanes, size
         self.boards = [[None] * size, [None] * size]
         self.turns = [0] * size
+        self.waiting: list[greenlet] = []
+        self.backwards = False
 
     def exchange(self, seat: int, value: Any) -> list[Any]:
         board = self.boards[self.turns[seat] & 1]
         self.turns[seat] += 1
         board[seat] = value
-        self.barrier.wait(PATIENCE)
+        lane = getcurrent()
+        self.waiting.append(lane)
+        if len(self.waiting) == self.size:
+            self.lanes.ready.extend(reversed(self.waiting) if self.backwards else self.waiting)
+            self.waiting = []
+            self.backwards = not self.backwards
+        lane.parent.switch()
         return board
 
 
 class Block:
     """What the threads of a block share, and the functions that stand for instructions."""
 
-    def __init__(self) -> None:
-        self.warps = [Meeting(32) for _ in range(THREADS // 32)]
-        self.all = Meeting(THREADS)
-        self.lock = threading.Lock()
+    def __init__(self, lanes: Lanes) -> None:
+        self.warps = [Meeting(lanes, 32) for _ in range(THREADS // 32)]
+        self.all = Meeting(lanes, THREADS)
         self.shared: dict[Any, np.ndarray] = {}
         self.calls = [0] * THREADS
 
@@ -90,28 +138,16 @@ class Block:
         self.all.exchange(here.thread, None)
 
     def shared_buffer(self, like: Any) -> Any:
-        with self.lock:
-            key = (self.calls[here.thread], "buffer")
-            self.calls[here.thread] += 1
-            room = np.empty(warp.BUFFER * THREADS // 32, like.dtype)
-            return self.shared.setdefault(key, room)
+        key = (self.calls[here.thread], "buffer")
+        self.calls[here.thread] += 1
+        room = np.empty(warp.BUFFER * THREADS // 32, like.dtype)
+        return self.shared.setdefault(key, room)
 
     def shared_parts(self, like: Any) -> Any:
-        with self.lock:
-            return self.shared.setdefault(like.dtype, np.empty(THREADS // 32, like.dtype))
-
-    def locked(self, function: Any) -> Any:
-        def run(*arguments: Any) -> Any:
-            with self.lock:
-                return function(*arguments)
-
-        return run
+        return self.shared.setdefault(like.dtype, np.empty(THREADS // 32, like.dtype))
 
     def replacements(self) -> dict[Any, Any]:
-        atomics = types.SimpleNamespace(
-            **{name: self.locked(getattr(atomic, name)) for name in atomic.__all__}
-        )
-        plain = types.SimpleNamespace(**{name: getattr(atomic, name) for name in atomic.__all__})
+        atomics = types.SimpleNamespace(**{name: getattr(atomic, name) for name in atomic.__all__})
         return {
             warp.thread_of_block: lambda: here.thread,
             warp.ballot: self.ballot,
@@ -121,11 +157,10 @@ class Block:
             warp.sync_warp: lambda: None,
             warp.sync_block: self.sync_block,
             warp.meet: self.sync_block,
-            warp.set_bits: self.locked(warp.set_bits),
             warp.shared_buffer: self.shared_buffer,
             warp.shared_parts: self.shared_parts,
             atomic: atomics,
-            serial: plain,
+            serial: atomics,
         }
 
 
@@ -185,8 +220,8 @@ def simulate(
         job.launches += 1
         longer = (np.concatenate([a, np.empty(2 * len(a), a.dtype)]) for a in arguments.kept)
         arguments = arguments._replace(kept=Record(*longer))
-    for name, partial in arguments.partials._asdict().items():
-        job.scalars[name] = partial[0]
+    for name, total in arguments.partials._asdict().items():
+        job.scalars[name] = total[0]
     gpu._write_stats(job, arguments.trace, arguments.trace, 0.0, schedule)
     job.fields = in_users_order(fields, at, fixed)
     return job
@@ -194,30 +229,11 @@ def simulate(
 
 def run_block(given: Any, arguments: tuple[Any, ...]) -> int:
     """Run a kernel; returns how it ended."""
-    block = Block()
-    kernel = Translator(block).function(given)
-    failures: list[BaseException] = []
-
-    def run(thread: int) -> None:
-        here.thread = thread
-        try:
-            with np.errstate(all="ignore"):
-                kernel(*arguments)
-        except BaseException as error:
-            failures.append(error)
-            for meeting in (*block.warps, block.all):
-                meeting.barrier.abort()
-
-    threads = [threading.Thread(target=run, args=(i,), daemon=True) for i in range(THREADS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(2 * PATIENCE)
-    for error in failures:
-        if not isinstance(error, threading.BrokenBarrierError):
-            raise error
-    if failures:
-        raise failures[0]
+    lanes = Lanes()
+    kernel = Translator(Block(lanes)).function(given)
+    for thread in range(THREADS):
+        lanes.add(thread, partial(kernel, *arguments))
+    lanes.run()
     return int(arguments.trace[STATUS])
 
 

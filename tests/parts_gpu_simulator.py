@@ -5,6 +5,7 @@ See `gpu_simulator`: here each part has a block of its own, and a meeting of all
 
 import threading
 import time
+from functools import partial
 
 import numpy as np
 
@@ -19,7 +20,9 @@ from evener.engine.targets.parts_cpu import Teams
 from evener.engine.targets.parts_gpu import lowered_parts
 from evener.engine.targets.sets import lists_of
 from evener.operators.shared.policies import policy_of
-from gpu_simulator import PATIENCE, THREADS, Block, Meeting, Translator, here
+from gpu_simulator import THREADS, Block, Lanes, Meeting, Translator, here
+
+PATIENCE = 120  # seconds
 
 
 def left_over(length, dtype):
@@ -33,9 +36,9 @@ HostMemory.scratch = staticmethod(left_over)
 class PartBlock(Block):
     """The block of one part."""
 
-    def __init__(self, part: int, world: Meeting):
-        super().__init__()
-        self.part, self.world = part, world
+    def __init__(self, lanes: Lanes, part: int, world: Meeting):
+        super().__init__(lanes)
+        self.lanes_of_all, self.part, self.world = lanes, part, world
 
     def replacements(self):
         def meet(sync, share):
@@ -43,6 +46,7 @@ class PartBlock(Block):
 
         def hear(array, index):
             time.sleep(0.0005)  # whoever waits for another machine leaves the interpreter to it
+            self.lanes_of_all.give_way()
             return array[index]
 
         return {**super().replacements(), warp.meet_at: meet, warp.hear: hear}
@@ -52,40 +56,30 @@ class Simulation:
     """Kernels of some parts that run, each as a block, beside whatever else does."""
 
     def __init__(self, kernel, arguments):
-        world = Meeting(len(arguments) * THREADS)
-        self.blocks = [PartBlock(i, world) for i in range(len(arguments))]
-        kernels = [Translator(block).function(kernel) for block in self.blocks]
-        self.failures: list[BaseException] = []
+        self.failure: BaseException | None = None
+        self.thread = threading.Thread(target=self._run, args=(kernel, arguments), daemon=True)
+        self.thread.start()
 
-        def run(i: int, thread: int) -> None:
-            here.thread = thread
-            try:
-                with np.errstate(all="ignore"):
-                    kernels[i](*arguments[i])
-            except BaseException as error:
-                self.failures.append(error)
-                for meeting in (world, *(m for b in self.blocks for m in (*b.warps, b.all))):
-                    meeting.barrier.abort()
-
-        self.threads = [
-            threading.Thread(target=run, args=(i, thread), daemon=True)
-            for i in range(len(arguments))
-            for thread in range(THREADS)
-        ]
-        for thread in self.threads:
-            thread.start()
+    def _run(self, kernel, arguments):
+        lanes = Lanes()
+        world = Meeting(lanes, len(arguments) * THREADS)
+        try:
+            for part, given in enumerate(arguments):
+                own = Translator(PartBlock(lanes, part, world)).function(kernel)
+                for thread in range(THREADS):
+                    lanes.add(thread, partial(own, *given))
+            lanes.run()
+        except BaseException as error:
+            self.failure = error
 
     def check(self):
-        for error in self.failures:
-            if not isinstance(error, threading.BrokenBarrierError):
-                raise error
+        if self.failure is not None:
+            raise self.failure
 
     def wait(self):
-        for thread in self.threads:
-            thread.join(2 * PATIENCE)
+        self.thread.join(PATIENCE)
+        assert not self.thread.is_alive(), "the simulation does not end"
         self.check()
-        if self.failures:
-            raise self.failures[0]
 
 
 def simulate_parts(
@@ -102,8 +96,8 @@ def simulate_parts(
     Simulation(plan.function, arguments).wait()
     at = memory.place_parts(np, parts, graph.degrees, list(range(k)))
     job.fields = memory.gather_fields(np, job, at, arguments[0].between.common.fields._asdict())
-    for name, partial in arguments[0].partials._asdict().items():
-        job.scalars[name] = partial[0]
+    for name, total in arguments[0].partials._asdict().items():
+        job.scalars[name] = total[0]
     return job
 
 
