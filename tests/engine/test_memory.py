@@ -13,6 +13,7 @@ from evener.engine.memory.estimate import estimate_memory, parse_limits
 from evener.engine.partition.partitioners import partition
 from evener.engine.partition.stats import measure_partition
 from evener.errors import DeviceError, EvenerError, MemoryBudgetError
+from tables import slow_but
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +89,7 @@ def test_limits_of_parts():
     assert ev.bfs(star, 0, memory_limit=["1MiB", None], **uneven).depth.max() == 1
 
 
-@pytest.mark.parametrize("name", ["bfs", "connected_components", "pagerank"])
+@pytest.mark.parametrize("name", slow_but(["bfs", "connected_components", "pagerank"], "bfs"))
 def test_parts_have_weights_only_where_they_are_used(name):
     graph = ev.generate.rmat(10, 16, seed=1, weights=(1, 9))
     given = (3,) if name == "bfs" else ()

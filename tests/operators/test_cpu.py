@@ -210,7 +210,9 @@ class Scaled(Program):
     loop = gather(value, "sum", keep)
 
 
-@pytest.mark.parametrize("device", ["cpu:1", "cpu:1+cpu:1", "cpu:1+python"])
+@pytest.mark.parametrize(
+    "device", slow_but(["cpu:1", "cpu:1+cpu:1", "cpu:1+python"], "cpu:1", "cpu:1+cpu:1")
+)
 def test_globals_that_change(device, monkeypatch):
     graph = ev.generate.path(4)
     for scale in (1, 2, 0.5) if device == "cpu:1" else (2, 0.5):  # another value, another type
@@ -228,7 +230,7 @@ def test_scalars_of_weights_of_other_types(device):
     assert_extremes(extremes)
 
 
-@pytest.mark.parametrize("device", ["cpu:1+cpu:1", "cpu:1+python"])
+@pytest.mark.parametrize("device", slow_but(["cpu:1+cpu:1", "cpu:1+python"], "cpu:1+cpu:1"))
 def test_followers_with_weights_of_other_types(device):
     for lowest in (-3, -1e300):  # the second is below all integers
         graph = Graph.from_edges(range(6), [6] * 6, np.array([lowest] * 6))
