@@ -4,7 +4,6 @@ import gc
 import importlib.util
 import os
 import signal
-from collections.abc import Iterator
 from typing import Any
 
 import hypothesis
@@ -21,19 +20,16 @@ hypothesis.settings.load_profile("evener")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# The compiler makes many objects and hardly any garbage: searching it is a tenth of the time.
-gc.set_threshold(100_000, 20, 20)
+# The compiler makes many objects that it keeps: searching them for garbage takes a tenth of the time.
+gc.set_threshold(100_000, 20, 50)
 
 # These import numba-cuda, which is an extra.
 _GPU = [f"**/device/cuda/{name}.py" for name in ("arrays", "intrinsics", "serial", "ufuncs")]
 collect_ignore_glob = [] if importlib.util.find_spec("numba_cuda") else _GPU
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _little_to_collect() -> Iterator[None]:
-    """What the compiler keeps is no garbage, and to look through all of it takes seconds."""
-    yield
-    gc.collect()
+def pytest_collection_finish() -> None:
+    """Exempt what was imported from garbage collection."""
     gc.freeze()
 
 
