@@ -20,7 +20,7 @@ hypothesis.settings.load_profile("evener")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# The compiler makes many objects that it keeps: searching them for garbage takes a tenth of the time.
+# The compiler keeps many objects: searching them for garbage takes a tenth of the time.
 gc.set_threshold(100_000, 20, 50)
 
 # These import numba-cuda, which is an extra.
