@@ -6,7 +6,7 @@ import os
 
 import numpy as np
 
-from evener.engine.codegen.functors import texts_of
+from evener.engine.codegen.functors import fingerprints_of
 from evener.engine.job import Job, field_dtype
 from evener.errors import ProgramError
 from evener.graph.csr import Graph
@@ -25,7 +25,7 @@ class Checking:
     def __init__(self, program: type[Program], graph: Graph):
         d = program.declaration
         dtypes = tuple(field_dtype(field.dtype, graph) for field in d.fields.values())
-        key = (texts_of(d), dtypes)
+        key = (fingerprints_of(d), dtypes)
         known = program_cache(program, "checked")
         if key not in known:
             known.clear()  # a global has changed, and so has the program

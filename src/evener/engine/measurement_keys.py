@@ -7,7 +7,7 @@ import platform
 
 from evener.device import num_cores
 from evener.device.probe import list_devices
-from evener.engine.codegen.functors import texts_of
+from evener.engine.codegen.functors import fingerprints_of
 from evener.graph.csr import Graph
 from evener.programs.program import Declaration
 from evener.versions import evener_version
@@ -26,7 +26,7 @@ def this_machine() -> str:
 
 def code_of(d: Declaration) -> str:
     """A hash of what a program does, so that an edited one is measured again."""
-    content = repr((tuple(d.functors), texts_of(d), d.loop, d.fields, d.params, d.scalars))
+    content = repr((tuple(d.functors), fingerprints_of(d), d.loop, d.fields, d.params, d.scalars))
     return hashlib.sha256(content.encode()).hexdigest()[:8]
 
 

@@ -1,13 +1,13 @@
 """Which exchanges the stages of a program need on compiled parts.
 
-`evener.engine.reference.exchange` derives from the access sets what is broadcast before a stage
-and reduced after it. Here it is made cheap without changing what comes out:
+`evener.engine.reference.exchange` says what is broadcast before a stage and reduced after it. Two
+rules save exchanges without changing results:
 
-* A field that no functor writes was right at all ghosts from the beginning.
-* A ghost may be *stale* where a push lowers a ``min`` (or raises a ``max``), says so by returning
-  True, and looks at nothing else there: a value that is no better than the owner's is dropped by
-  the merge, and only owners that change join the frontier. Then nothing is broadcast, and exactly
-  the emitted ghosts have changed. Stages that write such a field otherwise refresh the ghosts.
+* A field that no functor writes is correct at all ghosts from the start.
+* A ghost may be *stale* where a push lowers a ``min`` (or raises a ``max``), returns True exactly
+  if it did, and reads nothing else there: the merge drops a value that is no better than the
+  owner's, and only owners that change join the frontier. Then nothing is broadcast, and exactly
+  the emitted ghosts have changed. Stages that write such a field in other ways refresh the ghosts.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from evener.programs.stages import Advance, Edges, Gather, Stage, walk
 def exchanges_of(d: Declaration, stage: Stage, pull: bool) -> Exchange:
     """Derive the exchanges of a stage from the accesses of its functors."""
     far = _far_end(stage, pull)
-    touched: dict[str, set[str]] = {}  # fields at the far end, how
-    everywhere: set[str] = set()
+    touched: dict[str, set[str]] = {}  # kinds of access at the far end, by field
+    replicated: set[str] = set()  # replicated fields that are written
     for use in stage.uses():
         for access in d.accesses[use.name, use.role].fields:
             require_known(d, stage, use.name, access, far)
             if d.fields[access.field].replicated:
                 if access.kind != "read":
-                    everywhere.add(access.field)
+                    replicated.add(access.field)
             elif access.place == far:
                 touched.setdefault(access.field, set()).add(access.kind)
     zeroed = {
@@ -40,9 +40,9 @@ def exchanges_of(d: Declaration, stage: Stage, pull: bool) -> Exchange:
     }
     written = {name for name, kinds in touched.items() if kinds != {"read"}}
     ghosts = _groups(d, written)
-    # A follower's message carries its leader, so that must be there too.
+    # Followers are sent with their leader, so ghosts need the leader too.
     broadcast = (touched.keys() | {leader for leader, _ in ghosts}) - zeroed
-    return Exchange(tuple(sorted(broadcast)), tuple(sorted(zeroed)), ghosts, _groups(d, everywhere))
+    return Exchange(tuple(sorted(broadcast)), tuple(sorted(zeroed)), ghosts, _groups(d, replicated))
 
 
 def _groups(d: Declaration, written: set[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
@@ -83,8 +83,6 @@ class Needs:
         self.d = d
         accesses = [a for found in d.accesses.values() for a in found.fields]
         self.written = {a.field for a in accesses if a.kind != "read"}
-        # Plain writes may make a value worse, those of atomics that are its merge may not.
-        self.raised = {a.field for a in accesses if a.kind not in ("read", d.fields[a.field].merge)}
         self.stale_of = {
             stage: found
             for stage in walk(d.loop)
@@ -94,10 +92,11 @@ class Needs:
 
     @property
     def may_share(self) -> bool:
-        """Whether parts in one memory may work on one copy of the replicated fields.
+        """Whether parts that share memory may work on one copy of the replicated fields.
 
-        They then see what the others write within a stage, as the threads of one device do. Only
-        totals of a gather must not see what is applied, which each part knows only of itself.
+        They then see each other's writes within a stage, as threads of one device do. A gather
+        that writes such a field rules this out: its totals must not see values that are applied,
+        and a part can hold back only its own.
         """
         return not any(
             isinstance(stage, Gather) and exchanges_of(self.d, stage, pull=True).replicated
@@ -111,7 +110,8 @@ class Needs:
         return found._replace(broadcast=broadcast)
 
     def refreshed(self, stage: Stage) -> list[str]:
-        """Fields that a stage may have made worse, so that their ghosts must follow."""
+        """Fields with stale ghosts that need new values: a stage may have made the field worse."""
+        # A plain write may make a value worse; an atomic that is the merge of the field does not.
         found = {
             a.field
             for accesses in self.d.touched(stage)
@@ -141,5 +141,5 @@ class Needs:
             for a in self.d.accesses[stage.where, "where"].fields
         ):
             return None
-        lowers = says_whether_it_changed(self.d.functors[stage.functor], leader, merge)
-        return Stale(leader, followers) if lowers else None
+        emits_changed = says_whether_it_changed(self.d.functors[stage.functor], leader, merge)
+        return Stale(leader, followers) if emits_changed else None

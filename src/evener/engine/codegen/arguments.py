@@ -1,8 +1,8 @@
-"""What kernels are given, by name: the host makes these tuples, the text of a kernel reads them.
+"""The arguments of kernels, as named tuples: the host makes them, the text of a kernel reads them.
 
 A kernel for threads is ``worker(thread, threads, sync, *CpuArguments)``, one for a grid
-``kernel(*GpuArguments)``. Arrays that belong to fields or scalars of a program come under the
-names of those (`named`), and those of several gathers, or loops over buckets, in their order.
+``kernel(*GpuArguments)``. Arrays of fields and scalars have the names that the program gives them
+(`named`); those of gathers, and of loops over buckets, are in the order of the stages.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from evener.operators.shared.record import Record
 
 
 class GraphArrays(NamedTuple):
-    """Neighbour lists with their weights, and what a kernel asks of each vertex."""
+    """Neighbour lists with their weights, and the degree and id of each vertex."""
 
     out: Adjacency
     weight_out: Any
@@ -27,11 +27,11 @@ class GraphArrays(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """What a loop over buckets keeps: who waits, twice, since both take turns, and how near."""
+    """The waiting vertices of a loop over buckets: two frontiers that take turns, and buckets."""
 
     mine: Frontier
     later: Frontier
-    near: Any
+    near: Any  # buckets, see `evener.operators.shared.buckets`
     scratch: Any  # of the threads; none on a GPU
     words: Any  # of the frontiers, for all turns; none on a CPU
 
@@ -40,23 +40,23 @@ class Waiting(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a part is among the others; numbers all."""
+    """Numbers that place a part among the others."""
 
     part: int
     parts: int
     threads: int  # of all parts on this machine
-    first: int  # of this part among them
+    first: int  # the first thread of this part among them
     num_vertices: int  # of the whole graph
     num_arcs: int
     policy: int
     machine: int
     machines: int
     total: int  # ghosts of all parts
-    patience: int
+    patience: int  # see `evener.engine.memory.hub.HubMemory.patience`
 
 
 class Links(NamedTuple):
-    """What all parts of a machine see; see `evener.operators.shared.world.World`."""
+    """Arrays for exchanges on one machine; see `evener.operators.shared.world.World`."""
 
     sync: Any
     words: Any
@@ -75,7 +75,7 @@ class Links(NamedTuple):
 
 
 class HubArrays(NamedTuple):
-    """What leads to other machines; see `evener.operators.shared.between_machines.Hub`."""
+    """Arrays for exchanges with others; see `evener.operators.shared.between_machines.Hub`."""
 
     machine_of: Any
     ghosts: Any
@@ -90,13 +90,13 @@ class HubArrays(NamedTuple):
 
 
 class Common(NamedTuple):
-    """Arrays that all parts of a machine have in common."""
+    """Arrays that the parts of a machine share."""
 
     links: Links
     fields: Any  # of all parts
     copies: Any
-    olds: Any  # what ghosts held before
-    united: Any  # what replicated fields held before
+    olds: Any  # values of ghosts before a stage
+    united: Any  # values of replicated fields before a stage
     agreed: Any  # by scalar
     hub: HubArrays
     boxes: Any  # in the hub, by field
@@ -105,11 +105,11 @@ class Common(NamedTuple):
 
 
 class Between(NamedTuple):
-    """What a part needs to meet the others."""
+    """The arguments of a part for exchanges with the others."""
 
     place: Place
     common: Common
-    present: Any  # bits of the members that it sees
+    present: Any  # members of the frontier as bits, ghosts included
     rows: Any  # of communication, for the trace
     box: Any = ()  # its emitted ghosts, as a frontier of a CPU
     buffers: Any = ()  # of its threads, for ghosts
@@ -130,7 +130,7 @@ class CpuFrontiers(NamedTuple):
 
 
 class CpuBuckets(NamedTuple):
-    """What `nearest` works with: words that all see, the bucket that is visited, all others."""
+    """Memory of `nearest`: shared words, the bucket being visited, and the threads' buckets."""
 
     words: Any
     bucket: Any
@@ -147,7 +147,7 @@ class CpuEdges(NamedTuple):
 
 
 class CpuArguments(NamedTuple):
-    """What the threads of a team are given besides their numbers and their words to meet."""
+    """The arguments of a kernel after ``thread``, ``threads`` and ``sync``."""
 
     graph: GraphArrays
     fields: Any
@@ -181,7 +181,7 @@ class GpuFrontiers(NamedTuple):
 
 
 class GpuWords(NamedTuple):
-    """The words of frontiers that are made, some for each turn."""
+    """The words of frontiers, some for each turn."""
 
     made: Any
     everyone: Any
@@ -190,7 +190,7 @@ class GpuWords(NamedTuple):
 
 
 class GpuBuckets(NamedTuple):
-    """What `nearest` works with: words that all see, a far pile twice, and who is in it."""
+    """Memory of `nearest`: shared words, two far piles that take turns, and marks of members."""
 
     words: Any
     far: Any
@@ -209,7 +209,7 @@ class GpuEdges(NamedTuple):
 
 
 class GpuArguments(NamedTuple):
-    """What the threads of a grid are given."""
+    """The arguments of a kernel on a GPU."""
 
     sync: Any
     graph: GraphArrays
@@ -237,7 +237,7 @@ class GpuArguments(NamedTuple):
 
 
 class StageNumbers(NamedTuple):
-    """What a stage is told of the loop around it."""
+    """What a stage needs to know of the loop around it."""
 
     superstep: int
     changed: bool
@@ -245,7 +245,7 @@ class StageNumbers(NamedTuple):
 
 
 class StageArguments(NamedTuple):
-    """What threads are given to run one stage, over a frontier that the host makes and takes."""
+    """The arguments of a kernel of one stage, whose frontiers the host makes and reads."""
 
     graph: GraphArrays
     fields: Any

@@ -1,4 +1,4 @@
-"""The plan of a kernel as lines that people read."""
+"""The plan of a kernel as text for people."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from evener.programs import kinds
 
 
 def describe(made: plan.KernelPlan) -> str:
-    """A plan, a line for each node, indented as they are nested."""
+    """A plan as text, with a line for each node, indented by depth."""
     lines = [f"{made.d.name}, direction {made.direction}"]
     for step in made.body:
         lines += _lines(step, 1)
@@ -26,7 +26,7 @@ def _lines(node: plan.Node, depth: int) -> list[str]:
 
 
 def _title(node: plan.Node) -> str:
-    """A node in a line; a step, and what needs no line of its own, in none."""
+    """The line of a node; empty for a step."""
     match node:
         case plan.Step():
             return ""
@@ -78,20 +78,20 @@ def _gather(node: plan.Gather) -> str:
 def _exchange(node: plan.Node) -> str:
     match node:
         case plan.Broadcast():
-            told = [f"broadcast {', '.join(node.exchange.broadcast)}"]
-            told = told if node.exchange.broadcast else []
-            told += [f"clear {name} at ghosts" for name in node.exchange.zeroed]
-            return ", ".join(told)
+            words = [f"broadcast {', '.join(node.exchange.broadcast)}"]
+            words = words if node.exchange.broadcast else []
+            words += [f"clear {name} at ghosts" for name in node.exchange.zeroed]
+            return ", ".join(words)
         case plan.Spread():
             names = ", ".join(node.exchange.broadcast)
             return f"spread the frontier{' with ' if names else ''}{names}"
         case plan.Collect():
-            told = [*node.exchange.merged, *["who was emitted"] * node.emits]
-            return f"collect {', '.join(told)}"
+            words = [*node.exchange.merged, *["emitted vertices"] * node.emits]
+            return f"collect {', '.join(words)}"
         case plan.Deliver():
             return f"deliver {', '.join(node.stale.names)} of those emitted"
         case plan.Watch():
-            return f"meet, and count what changed in {', '.join(node.names)}"
+            return f"meet, and count changes in {', '.join(node.names)}"
         case plan.Unite():
             return f"unite {', '.join(node.names)}"
         case plan.Agree():

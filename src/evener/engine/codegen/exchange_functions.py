@@ -1,4 +1,4 @@
-"""The small functions that operators of exchange are given, as text: copying and merging."""
+"""The small functions that exchange operators call to copy and merge fields, as text."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from evener.device import compiled
 from evener.programs.fields import neutral
 from evener.programs.program import Declaration
 
-SLOT = "np.uint64(p) * np.uint64(length) + i"  # of an element of a replicated field
+SLOT = "np.uint64(p) * np.uint64(length) + i"  # of an element, in part p's copy of the field
 BETTER = {"min": "<", "max": ">"}
 
 
 class Texts:
-    """Writes the functions that operators of exchange are given, for fields in a given order."""
+    """Writes the functions that exchange operators call, for fields in a given order."""
 
     def __init__(self, d: Declaration, fields: list[str], shadowed: list[str], zeroed: set[str]):
         self.d, self.fields, self.shadowed, self.zeroed = d, fields, shadowed, zeroed
@@ -27,7 +27,7 @@ class Texts:
         return f"values[{self.fields.index(name)}][{at}]"
 
     def old(self, name: str, at: str = "g") -> str:
-        """What it was before the stage."""
+        """The value of a field at a ghost before the stage."""
         return f"olds[{self.shadowed.index(name)}][{at}]"
 
     def copy(self, broadcast: tuple[str, ...]) -> str:
@@ -46,15 +46,15 @@ class Texts:
         return _function("copy(values, olds, slot, g, home)", [*lines, "return new"])
 
     def peek(self, names: tuple[str, ...]) -> str:
-        """``peek(values, home)``: the values of an owner, to be looked at before they are needed.
+        """``peek(values, home)``: read the values of an owner before they are needed.
 
-        With `place` it is `copy` in two steps, so that the values of several are under way.
+        With `place` it is `copy` in two steps, so that reads for several ghosts overlap.
         """
         found = "".join(f"{self.value(name, 'home')}, " for name in names)
         return _function("peek(values, home)", [f"return ({found}0,)"])
 
     def place(self, names: tuple[str, ...]) -> str:
-        """``place(values, olds, slot, g, found)``: a ghost takes what was found."""
+        """``place(values, olds, slot, g, found)``: a ghost takes the values that `peek` read."""
         lines = []
         for i, name in enumerate(names):
             lines.append(f"{self.value(name, 'slot')} = found[{i}]")
@@ -66,8 +66,8 @@ class Texts:
     def give(self, broadcast: tuple[str, ...], careful: bool) -> str:
         """``give(values, inside, slot, home)``: a ghost takes the values of its owner.
 
-        Only those ``inside`` the frontier are asked for, but a processor that cannot foresee which
-        they are loses more time at each than it takes to copy. ``careful``: others have none.
+        Only ghosts ``inside`` the frontier need them, but a mispredicted branch costs more than a
+        copy. With ``careful`` the others are skipped: their owners' values may be missing.
         """
         lines = [f"{self.value(name, 'slot')} = {self.value(name, 'home')}" for name in broadcast]
         if careful and lines:
@@ -75,17 +75,17 @@ class Texts:
         return _function("give(values, inside, slot, home)", lines or ["pass"])
 
     def pack(self, names: Sequence[str]) -> str:
-        """``pack(values, boxes, slot, at)``: values of a slot for another machine."""
+        """``pack(values, boxes, slot, at)``: put the values of a slot into the hub."""
         lines = [f"boxes[{i}][at] = {self.value(name, 'slot')}" for i, name in enumerate(names)]
         return _function("pack(values, boxes, slot, at)", lines or ["pass"])
 
     def unpack(self, names: Sequence[str]) -> str:
-        """``unpack(values, boxes, slot, at)``: values of a slot from another machine."""
+        """``unpack(values, boxes, slot, at)``: take the values of a slot out of the hub."""
         lines = [f"{self.value(name, 'slot')} = boxes[{i}][at]" for i, name in enumerate(names)]
         return _function("unpack(values, boxes, slot, at)", lines or ["pass"])
 
     def arrive(self, names: tuple[str, ...]) -> str:
-        """``arrive(values, olds, boxes, slot, g, at)``: as `copy`, from another machine."""
+        """``arrive(values, olds, boxes, slot, g, at)``: as `copy`, out of the hub."""
         lines = ["new = False"]
         for i, name in enumerate(names):
             lines += [
@@ -100,26 +100,26 @@ class Texts:
         return _function("arrive(values, olds, boxes, slot, g, at)", [*lines, "return new"])
 
     def shadow(self, names: tuple[str, ...]) -> str:
-        """``shadow(values, olds, home, g)``: what a ghost elsewhere begins a stage with."""
+        """``shadow(values, olds, home, g)``: keep the values that a ghost elsewhere starts with."""
         kept = [name for name in names if name in self.shadowed]
         lines = [f"{self.old(name)} = {self.value(name, 'home')}" for name in kept]
         return _function("shadow(values, olds, home, g)", lines or ["pass"])
 
     def differs(self, name: str) -> str:
-        """Whether a stage has changed a ghost."""
+        """A test whether a stage has changed a field at a ghost."""
         if name in self.zeroed:
             return f"{self.value(name, 'slot')} != 0"
         return differ(self.value(name, "slot"), self.old(name))
 
     def is_changed(self, groups: dict[str, tuple[str, ...]]) -> str:
-        """``is_changed(values, olds, slot, g)``."""
+        """``is_changed(values, olds, slot, g)``: whether a stage has changed a ghost."""
         tests = [self.differs(name) for group in groups.items() for name in (group[0], *group[1])]
         return _function(
             "is_changed(values, olds, slot, g)", [f"return {' or '.join(tests) or 'False'}"]
         )
 
     def merge(self, groups: dict[str, tuple[str, ...]], dtypes: dict[str, np.dtype]) -> str:
-        """``merge(values, olds, home, slot, g)``: bring what a ghost has to its owner."""
+        """``merge(values, olds, home, slot, g)``: merge the values of a ghost into its owner's."""
         lines: list[str] = []
         for leader, followers in groups.items():
             mine = {name: self.value(name, "home") for name in (leader, *followers)}
@@ -135,11 +135,13 @@ class Texts:
                 else f"{self.differs(name)} or {self.differs(leader)}"
                 for name in followers
             }  # fmt: skip
-            lines += _indent(received(self.d, leader, followers, mine, theirs, added, sent, dtypes))
+            lines += _indent(
+                merge_group(self.d, leader, followers, mine, theirs, added, sent, dtypes)
+            )
         return _function("merge(values, olds, home, slot, g)", lines or ["pass"])
 
     def merge_emitted(self, leader: str, followers: tuple[str, ...]) -> str:
-        """``merge(values, home, slot)`` of a field whose ghosts may be stale."""
+        """``merge(values, home, slot)``: merge a stale ghost; returns whether the owner changed."""
         better = BETTER[str(self.d.fields[leader].merge)]
         lines = [
             f"if {self.value(leader, 'slot')} {better} {self.value(leader, 'home')}:",
@@ -153,7 +155,7 @@ class Texts:
         return _function("merge(values, home, slot)", lines)
 
     def look(self, leader: str, followers: tuple[str, ...]) -> str:
-        """``look(values, home, slot)``: what an owner has, and what a ghost of it has."""
+        """``look(values, home, slot)``: the leader of an owner, and all values of its ghost."""
         found = [self.value(leader, "home")]
         found += [self.value(name, "slot") for name in (leader, *followers)]
         return _function("look(values, home, slot)", [f"return ({', '.join(found)})"])
@@ -171,7 +173,7 @@ class Texts:
         )
 
     def merge_if(self, leader: str, followers: tuple[str, ...]) -> str:
-        """``merge_if(values, told, home, slot)``: the same if it was told, without a branch."""
+        """``merge_if(values, told, home, slot)``: `merge_emitted` if ``told``, without a branch."""
         better = BETTER[str(self.d.fields[leader].merge)]
         lines = [
             f"joins = told & ({self.value(leader, 'slot')} {better} {self.value(leader, 'home')})"
@@ -182,9 +184,9 @@ class Texts:
         return _function("merge_if(values, told, home, slot)", [*lines, "return joins"])
 
     def differ(self) -> str:
-        """``differ(values, olds, first, last, at)``: elements of a copy that are not the old ones.
+        """``differ(values, olds, first, last, at)``: count the changed elements of a copy.
 
-        It is simple enough for vector instructions.
+        Its loop is simple enough for vector instructions.
         """
         lines = []
         for i in range(len(self.fields)):
@@ -196,7 +198,7 @@ class Texts:
         return _function("differ(values, olds, first, last, at)", [*lines, "return found"])
 
     def keep(self) -> str:
-        """``keep(values, olds, first, last)``: remember the elements that all parts share."""
+        """``keep(values, olds, first, last)``: keep the old values of a copy that parts share."""
         lines = []
         for i in range(len(self.fields)):
             lines.append(f"mine_{i}, old_{i} = values[{i}][first:last], olds[{i}][first:last]")
@@ -204,9 +206,9 @@ class Texts:
         return _function("keep(values, olds, first, last)", lines)
 
     def unite(self, followers: tuple[str, ...], dtypes: dict[str, np.dtype]) -> str:
-        """``merge(values, olds, first, last, length, parts)``: one value for all copies.
+        """``merge(values, olds, first, last, length, parts)``: give all copies one value.
 
-        The first change of an element replaces it: a part may have raised a minimum on purpose.
+        The first changed copy replaces the old value: a part may have raised a minimum on purpose.
         """
         head = "merge(values, olds, first, last, length, parts)"
         leader = next(name for name in self.fields if name not in followers)
@@ -249,8 +251,8 @@ class Texts:
             else f"{differs[name]} or {differs[leader]}"
             for name in followers
         }  # fmt: skip
-        told = received(self.d, leader, followers, mine, theirs, added, sent, dtypes)
-        lines += _indent(_indent(told))
+        merging = merge_group(self.d, leader, followers, mine, theirs, added, sent, dtypes)
+        lines += _indent(_indent(merging))
         for name in names:
             lines.append(f"{self.old(name, 'i')} = r_{name}")
             lines.append("for p in range(parts):")
@@ -259,18 +261,18 @@ class Texts:
 
 
 def differ(one: str, other: str) -> str:
-    """A test whether two values differ: what is no number is as it was if it was none before."""
+    """A test whether two values differ; NaN equals NaN."""
     return f"(({one} != {other}) & (({one} == {one}) | ({other} == {other})))"
 
 
-def received(
+def merge_group(
     d: Declaration, leader: str, followers: tuple[str, ...], mine: dict[str, str],
     theirs: dict[str, str], added: dict[str, str], sent: dict[str, str],
     dtypes: dict[str, np.dtype],
 ) -> list[str]:  # fmt: skip
-    """The lines that merge a message into the slots of a vertex."""
+    """The lines that merge the values of a leader and its followers."""
     if not followers:
-        return merged(d, leader, mine[leader], theirs[leader], added[leader])
+        return merge_value(d, leader, mine[leader], theirs[leader], added[leader])
     better = BETTER[str(d.fields[leader].merge)]
     lines = [f"best = {mine[leader]}", f"if {theirs[leader]} {better} best:"]
     lines.append(f"    {mine[leader]} = {theirs[leader]}")
@@ -281,11 +283,11 @@ def received(
     lines.append(f"if {theirs[leader]} == {mine[leader]}:")
     for name in followers:
         lines.append(f"    if {sent[name]}:")
-        lines += _indent(_indent(merged(d, name, mine[name], theirs[name], added[name])))
+        lines += _indent(_indent(merge_value(d, name, mine[name], theirs[name], added[name])))
     return lines
 
 
-def merged(d: Declaration, name: str, mine: str, theirs: str, added: str) -> list[str]:
+def merge_value(d: Declaration, name: str, mine: str, theirs: str, added: str) -> list[str]:
     """The lines that merge one value into another."""
     merge = d.fields[name].merge
     if merge in BETTER:
@@ -308,7 +310,7 @@ def _function(head: str, lines: list[str]) -> str:
 
 
 @functools.lru_cache(maxsize=256)
-def made(text: str) -> Any:
+def function_of(text: str) -> Any:
     """The compiled function of a text."""
     scope: dict[str, Any] = {"np": np, "__name__": __name__}
     exec(compile(text, "<evener exchange>", "exec"), scope)

@@ -1,6 +1,6 @@
-"""Functors, and the types of what they are given.
+"""Functors and the types of their arguments.
 
-They are compiled one by one before their kernel is, so that a mistake is told where it stands.
+Functors are compiled one by one, before their kernel, so that a mistake is reported with its line.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 OFFERED = ("weight", "id", "degree", "superstep", "num_vertices", "changed")
 
-# What functors return for values of some kinds: to find it on disk takes longer than a small run.
-_totals: dict[Any, np.dtype] = {}
+# Dtypes of totals: looking up a functor's result on disk takes longer than a small run.
+_total_dtypes: dict[Any, np.dtype] = {}
 
 
 def state_of(d: Declaration) -> Any:
@@ -53,31 +53,31 @@ def examples_of(job: Job) -> tuple[np.generic, Any]:
 
 
 def weights_of(job: Job, graph: Graph) -> np.ndarray:
-    """The weights, where the program reads them: one kernel serves all graphs where it does not."""
+    """The weights if the program reads them, else none: then one kernel serves all graphs."""
     if graph._weights is None or not job.declaration.uses_weights:
         return np.empty(0, np.int32)
     return graph._weights
 
 
 def unsigned(array: np.ndarray) -> np.ndarray:
-    """The same memory as unsigned numbers: an index that cannot be negative costs no branch."""
+    """A view of an array as unsigned numbers: an index that cannot be negative needs no branch."""
     return array.view(f"u{array.dtype.itemsize}")
 
 
-def texts_of(d: Declaration) -> tuple[str, ...]:
-    """All that decides what the functors of a program do, with the globals that they read."""
+def fingerprints_of(d: Declaration) -> tuple[str, ...]:
+    """The fingerprints of a program's functors, which cover the globals that they read."""
     return tuple(fingerprint(functor.function) for functor in d.functors.values())
 
 
 def kernel_key(job: Job) -> tuple[Any, ...]:
-    """What kernels of a job are found by: its functors, and the dtypes of what the graph decides.
+    """The key of a job's kernels: its functors, and the dtypes of fields and scalars.
 
-    Neutral values of fields and scalars are written into a kernel, hence their dtypes.
+    Dtypes are part of it because neutral values are written into a kernel.
     """
     d = job.declaration
     declared: tuple[Field | Scalar, ...] = (*d.fields.values(), *d.scalars.values())
     dtypes = tuple(field_dtype(one.dtype, job.graph) for one in declared)
-    return job.program, texts_of(d), dtypes
+    return job.program, fingerprints_of(d), dtypes
 
 
 def check_functors(
@@ -104,20 +104,20 @@ def check_functors(
 def total_dtype(
     d: Declaration, functors: dict[str, Compiled], stage: Gather, vertex: np.generic, state: Any
 ) -> np.dtype:
-    """What the values of a gather add up in: integers in 64 bits."""
+    """The dtype of a gather's totals: 64 bits for integers."""
     use = next(iter(stage.uses()))
     key = (fingerprint(d.functors[use.name].function), kind_of((vertex, state)))
-    if key not in _totals:
+    if key not in _total_dtypes:
         given = {"src": vertex, "dst": vertex, "edge": np.uint64(0), "s": state}
-        _check(d, functors, use, given, inner=False)  # it is kept on disk
+        _check(d, functors, use, given, inner=False)  # unlike inner code, kept on disk
         dtype = functors[use.name].result_dtype(*(given[name] for name in use.arguments))
         wide = {"b": np.int64, "i": np.int64, "u": np.uint64}
-        _totals[key] = np.dtype(wide.get(dtype.kind, dtype))
-    return _totals[key]
+        _total_dtypes[key] = np.dtype(wide.get(dtype.kind, dtype))
+    return _total_dtypes[key]
 
 
 def name_totals(job: Job, kernel: Kernel, vertex: np.generic, state: Any) -> None:
-    """Name the neutral value of each gather of a kernel, in the dtype that it adds up in."""
+    """Name the neutral value of each gather of a kernel, in the dtype of its totals."""
     d, functors = job.declaration, functors_of(job, kernel)
     stages = [gather.stage for gather in kernel.plan.gathers]
     kernel.totals = tuple(total_dtype(d, functors, stage, vertex, state) for stage in stages)
@@ -127,7 +127,7 @@ def name_totals(job: Job, kernel: Kernel, vertex: np.generic, state: Any) -> Non
 
 
 def compile_kernel(d: Declaration, worker: Compiled, *examples: Any) -> None:
-    """Compile a kernel whose functors compile, each by itself."""
+    """Compile a kernel whose functors have been compiled."""
     try:
         compile_alone(worker, *examples)
     except CompileError as error:
@@ -140,13 +140,13 @@ def compile_kernel(d: Declaration, worker: Compiled, *examples: Any) -> None:
 
 @contextlib.contextmanager
 def raised_as_mistakes(d: Declaration) -> Iterator[None]:
-    """Name the program where a compiled functor raises, for an index beyond a tuple, say."""
+    """Name the program if a compiled functor raises, for example for an index beyond a tuple."""
     try:
         yield
     except (ArithmeticError, AssertionError, LookupError, ValueError) as error:
         said = f"{type(error).__name__}: {error}".rstrip(": ")
         raise ProgramError(
-            f"a functor of {d.name} raised {said}; device='python' tells the line."
+            f"a functor of {d.name} raised {said}; device='python' reports the line."
         ) from None
 
 
@@ -157,16 +157,16 @@ def _check(
     try:
         returned = compile_alone(functors[use.name], *arguments, inner=inner)
     except CompileError as error:
-        raise ProgramError(place_of(d, functor, error.line) + f"{error.what}.") from None
+        raise ProgramError(location_of(d, functor, error.line) + f"{error.what}.") from None
     if use.returns and not is_number(returned):
         wanted = "a number" if use.role in ("gather", "combine", "reduce") else "True or False"
         raise ProgramError(
-            place_of(d, functor, functor.line)
+            location_of(d, functor, functor.line)
             + f"returns {describe(returned)}; as {use.role} it must return {wanted}."
         )
     return returned
 
 
-def place_of(d: Declaration, functor: Any, line: int) -> str:
-    """How a message about a line of a functor begins."""
+def location_of(d: Declaration, functor: Any, line: int) -> str:
+    """The start of a message about a line of a functor."""
     return f"{d.name}.{functor.name}, line {line} of {functor.file}: "

@@ -10,8 +10,8 @@ from evener.programs.program import Declaration
 from evener.programs.stages import Gather, Reduce, Stage
 
 
-def without_dst(f: Any) -> Any:
-    """The functor of a gather that does not ask for the vertex that gathers, called with it."""
+def taking_dst(f: Any) -> Any:
+    """A functor with ``dst`` among its arguments, made from the functor of a gather without."""
 
     def adapted(src, dst, edge, s):
         return f(src, edge, s)
@@ -31,9 +31,9 @@ def seen_by_others(d: Declaration, stage: Gather) -> tuple[str, ...]:
 
 
 def reductions(d: Declaration, stages: tuple[Stage, ...]) -> list[Reduce]:
-    """The reductions over all vertices that can be made while these pass by, one after another.
+    """The first of these stages, if they are reductions that a gather can compute on the way.
 
-    Each may look only at its own vertex, and at no scalar that one before it makes.
+    Each goes over all vertices, and reads only its own vertex and no scalar of an earlier one.
     """
     found: list[Reduce] = []
     for stage in stages:
@@ -48,7 +48,7 @@ def reductions(d: Declaration, stages: tuple[Stage, ...]) -> list[Reduce]:
 
 
 def helpers(number: int, seen: tuple[str, ...], fused: tuple[Reduce, ...]) -> dict[str, str]:
-    """The functions ``keep``, ``reduce`` and ``store`` of one gather over all vertices, as text."""
+    """The texts of ``keep``, ``reduce`` and ``store``, functions of a gather over all vertices."""
     keeps = "".join(f"    u.{name}[v] = t.{name}[v]\n" for name in seen)
     sums = "".join(
         f"type_{i}(combine_{stage.op}(own[{i}], f_{stage.functor}(v, u))), "
@@ -65,7 +65,7 @@ def helpers(number: int, seen: tuple[str, ...], fused: tuple[Reduce, ...]) -> di
 def compile_helpers(
     texts: dict[str, str], dtypes: list[Any], names: dict[str, Any]
 ) -> dict[str, Any]:
-    """The functions of texts, which call those of a kernel by their ``names``."""
+    """Compile the functions of texts; they call functions of a kernel by their ``names``."""
     scope = {**names, "__name__": __name__, **{f"type_{i}": t for i, t in enumerate(dtypes)}}
     made = {}
     for name, text in texts.items():

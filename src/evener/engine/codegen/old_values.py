@@ -1,9 +1,8 @@
-"""What a device set cannot answer: old values at vertices that several parts update at once.
+"""Refuses programs on device sets that depend on old values which no part knows.
 
-Each part updates its own copy of a vertex that another part owns, a ghost, or of a replicated
-field. What an atomic returns there is what that part has seen. It may decide whether the vertex
-joins the frontier, and fields that follow: those are merged afterwards. Whatever else it decides
-would differ from one device.
+Each part updates its own copy of a ghost, or of a replicated field, so what an atomic returns there
+is the old value of that copy. It may decide whether the vertex joins the frontier, and fields that
+follow: those are merged afterwards. Anything else that it decided would differ from one device.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _TRUSTED = {"min": (FRONTIER, WON), "max": (FRONTIER, WON), "cas": (WON,)}
 def require_known(
     d: Declaration, stage: Stage, functor: str, access: Access, far: str | None
 ) -> None:
-    """Refuse what depends on more than one part can know when it happens."""
+    """Refuse a functor that depends on an old value which its part cannot know."""
     replicated = d.fields[access.field].replicated
     if access.old == UNUSED or not (access.place == far or replicated):
         return
@@ -30,31 +29,31 @@ def require_known(
     )
     if access.kind == "add":
         raise ProgramError(
-            f"{what}, which adds to it at the same time; look at the sum in a later stage, or use "
-            "one device."
+            f"{what}, and that device adds to it at the same time; read the sum in a later stage, "
+            "or use one device."
         )
     if access.old in _TRUSTED.get(access.kind, ()) and not _by_edge(stage):
         return
     if replicated and access.old == FRONTIER and access.kind == "cas":
-        return  # what it decides is the field itself, whose copies are merged
+        return  # it decides only the field itself, whose copies are merged
     if access.old == BEATEN:
         raise ProgramError(
-            f"{what}, and knows only its own offers; it may return True where its own is better, "
-            "not where others were, or use one device."
+            f"{what}, but each device sees only its own updates; return True where this call "
+            "improved the value, not where another one did, or use one device."
         )
     if access.kind in ("min", "max") and access.old == MORE:
         raise ProgramError(
-            f"{what}, and knows only its own offers; it may decide what the functor returns and "
-            f"fields with follows={access.field}, or use one device."
+            f"{what}, but each device sees only its own updates; let it decide only what the "
+            f"functor returns and fields with follows={access.field}, or use one device."
         )
     raise ProgramError(
-        f"{what}, and knows only its own changes; use one device, or atomic.min or atomic.max with "
-        "fields that follow."
+        f"{what}, but each device sees only its own updates; use one device, or atomic.min or "
+        "atomic.max with fields that follow."
     )
 
 
 def _by_edge(stage: Stage) -> bool:
-    """Whether what a functor returns is kept edge by edge: each part would keep some of its own."""
+    """Whether a stage keeps edges by what a functor returns: each part would keep its own."""
     if isinstance(stage, Advance):
         return stage.emit == "edges"
     return stage.on_edges

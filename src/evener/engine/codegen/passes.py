@@ -1,7 +1,7 @@
 """From the stages of a program to the plan of its kernel, in passes.
 
-`plan_of` builds the tree of the stages and has each pass rewrite it. A pass decides one thing and
-leaves all else as it was.
+`plan_of` builds a tree of the stages, which each pass rewrites. A pass decides one thing and leaves
+the rest unchanged.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ IDEMPOTENT = ("min", "max", "any")
 
 
 class NotLoweredError(DeviceError):
-    """A program has something that only the interpreter runs in this version."""
+    """A program uses something that this version runs only in the interpreter."""
 
 
 class Shape(NamedTuple):
-    """What a kernel runs on, as far as its plan depends on it."""
+    """The properties of devices that the plan of a kernel depends on."""
 
     on_grid: bool = False  # of a GPU, rather than threads of a CPU
     over_parts: bool = False
@@ -36,7 +36,7 @@ class Shape(NamedTuple):
 
     @property
     def refusal(self) -> str:
-        """How a program is refused that does not run there."""
+        """The end of the message that refuses a program there."""
         if self.on_grid and self.over_parts:
             return (
                 "which this version does not run on parts of a GPU; use one device, or parts of "
@@ -48,7 +48,7 @@ class Shape(NamedTuple):
 
 
 def plan_of(job: Job, direction: str, shape: Shape) -> plan.KernelPlan:
-    """The plan of a job's kernel; DeviceError for what does not run there."""
+    """The plan of a job's kernel; DeviceError if the program does not run there."""
     d = job.declaration
     needs = Needs(d) if shape.over_parts else None
     made = plan.KernelPlan(d, direction, job.graph.directed, _Builder(d, shape, direction).body())
@@ -62,9 +62,9 @@ def plan_of(job: Job, direction: str, shape: Shape) -> plan.KernelPlan:
 
 
 def stage_plan(job: Job, stage: kinds.Stage, direction: str) -> plan.KernelPlan:
-    """The plan of a kernel of one stage, over a frontier that the host gives and takes."""
+    """The plan of a kernel of one stage, whose frontiers the host makes and reads."""
     d = job.declaration
-    if isinstance(stage, kinds.Advance):  # edges arrive as their targets, and nothing comes twice
+    if isinstance(stage, kinds.Advance):  # edges arrive as their targets; none is emitted twice
         stage = replace(stage, idempotent=False)
     builder = _Builder(d, Shape(), direction, keeps=True, has_edges=False)
     body = builder.steps((replace(stage, over_all=False),))
@@ -72,7 +72,7 @@ def stage_plan(job: Job, stage: kinds.Stage, direction: str) -> plan.KernelPlan:
 
 
 def rewrite(steps: Steps, change: Callable[[Steps], Steps]) -> Steps:
-    """The steps as ``change`` makes them of those in each sequence, within loops first."""
+    """Apply ``change`` to each sequence of steps, those in loops first."""
 
     def within(step: plan.Step) -> plan.Step:
         nodes = tuple(
@@ -110,7 +110,7 @@ class _Builder:
         )
 
     def keeps(self, stages: tuple[kinds.Stage, ...], at: int) -> bool:
-        """Whether the frontier that a stage makes is ever taken, or only counted."""
+        """Whether a stage may take the frontier that this one makes; else it is only counted."""
         if self.in_place:
             return at + 1 < len(stages)
         loops = kinds.Repeat | kinds.Backwards | kinds.Edges
@@ -165,11 +165,11 @@ class _Builder:
         raise NotLoweredError(f"{self.d.name} {what}, {self.shape.refusal}")
 
 
-# ---- what is done in one pass ------------------------------------------------------------------
+# ---- gathers and advances ----------------------------------------------------------------------
 
 
 def fuse_gathers(made: plan.KernelPlan, needs: Needs | None) -> plan.KernelPlan:
-    """Gathers over all vertices make the reductions after them on the way."""
+    """Let gathers over all vertices compute the reductions after them on the way."""
     d = made.d
 
     def fused(steps: Steps) -> Steps:
@@ -179,9 +179,9 @@ def fuse_gathers(made: plan.KernelPlan, needs: Needs | None) -> plan.KernelPlan:
             at += 1
             (node, *_) = step.nodes
             if isinstance(node, plan.Gather):
-                node = _apart(d, node)
-                waits = needs is not None and needs.exchange(node.stage, pull=True).replicated
-                if node.all_at_once and not waits:
+                node = _with_copies(d, node)
+                unites = needs is not None and needs.exchange(node.stage, pull=True).replicated
+                if node.all_at_once and not unites:
                     after = tuple(other.stage for other in steps[at:])
                     node = replace(node, fused=tuple(fusion.reductions(d, after)))
                     at += len(node.fused)
@@ -192,8 +192,8 @@ def fuse_gathers(made: plan.KernelPlan, needs: Needs | None) -> plan.KernelPlan:
     return replace(made, body=rewrite(made.body, fused))
 
 
-def _apart(d: Declaration, node: plan.Gather) -> plan.Gather:
-    """The gather, with the fields that its applies must not change for other vertices."""
+def _with_copies(d: Declaration, node: plan.Gather) -> plan.Gather:
+    """The gather, with the fields whose new values its totals must not see."""
     stage = node.stage
     seen = () if stage.asynchronous else fusion.seen_by_others(d, stage)
     copies = stage.over_all and not any(d.fields[name].replicated for name in seen)
@@ -201,7 +201,7 @@ def _apart(d: Declaration, node: plan.Gather) -> plan.Gather:
 
 
 def find_exact(made: plan.KernelPlan) -> plan.KernelPlan:
-    """Whether a vertex must not be twice in the frontiers that advances make."""
+    """Decide for each advance whether a vertex must not be twice in the frontier that it makes."""
 
     def found(steps: Steps) -> Steps:
         return tuple(_with_advance(step, exact) for step in steps)
@@ -222,7 +222,7 @@ def _with_advance(step: plan.Step, change: Callable[[plan.Node], plan.Node]) -> 
 
 
 def _is_exact(d: Declaration, stage: kinds.Advance) -> bool:
-    """It may where nothing but advances whose writes are idempotent will take that frontier."""
+    """Whether duplicates would do harm: only advances with idempotent writes tolerate them."""
     if stage.idempotent != "auto":
         return not stage.idempotent
     for other in walk(d.loop):
@@ -249,7 +249,7 @@ def _is_idempotent(d: Declaration, stage: kinds.Advance) -> bool:
 
 
 def choose_loops(made: plan.KernelPlan, needs: Needs | None) -> plan.KernelPlan:
-    """Loops in the order of buckets are fused where that may be, and some loops run ahead."""
+    """Fuse ordered loops where that is possible, and let some loops run ahead."""
 
     def chosen(steps: Steps) -> Steps:
         return tuple(replace(step, nodes=tuple(map(choose, step.nodes))) for step in steps)
@@ -259,10 +259,10 @@ def choose_loops(made: plan.KernelPlan, needs: Needs | None) -> plan.KernelPlan:
             return node
         stage, only = node.stage, node.stage.stages[0]
         stale = needs.stale_of.get(only) if needs is not None else None  # type: ignore[call-overload]
-        fuses = _may_fuse(made, stage) and (needs is None or _tells_emitted_only(needs, only))
+        fuses = _may_fuse(made, stage) and (needs is None or _sends_emitted_only(needs, only))
         if made.hub and fuses and _may_run_ahead(made, only):
             return plan.RunAhead(stage, node.number, (), stale)
-        if made.hub and fuses:  # each machine fuses in its own way: they do without the order
+        if made.hub and fuses:  # CPUs and GPUs fuse in different ways: run without the order
             return replace(node, stage=replace(stage, order=None))
         if stage.order is None:
             return node
@@ -274,7 +274,7 @@ def choose_loops(made: plan.KernelPlan, needs: Needs | None) -> plan.KernelPlan:
 
 
 def _with_rooms(made: plan.KernelPlan) -> plan.KernelPlan:
-    """Each loop over buckets has a room of its own for those that wait."""
+    """Number the rooms for waiting vertices: each loop over buckets has its own."""
     loops = [node.number for node in made.nodes() if isinstance(node, plan.Buckets)]
 
     def numbered(node: plan.Node) -> plan.Node:
@@ -289,29 +289,29 @@ def _with_rooms(made: plan.KernelPlan) -> plan.KernelPlan:
 
 
 def _may_fuse(made: plan.KernelPlan, stage: kinds.Repeat) -> bool:
-    """Whether nothing in a loop of one advance tells supersteps apart."""
+    """Whether a loop is one advance, and nothing depends on where supersteps end."""
     only = stage.stages[0]
     if len(stage.stages) > 1 or not isinstance(only, kinds.Advance) or made.has_edges:
         return False
-    told = {name for found in made.d.touched(only) for name in found.offered}
+    read = {name for found in made.d.touched(only) for name in found.offered}
     bounded = stage.until is not None or stage.max_supersteps is not None or stage.record
-    return not (bounded or told & {"superstep", "changed"})
+    return not (bounded or read & {"superstep", "changed"})
 
 
-def _tells_emitted_only(needs: Needs, stage: kinds.Stage) -> bool:
-    """Whether only emitted ghosts have anything to tell other parts."""
+def _sends_emitted_only(needs: Needs, stage: kinds.Stage) -> bool:
+    """Whether a part sends only its emitted ghosts to others."""
     if not isinstance(stage, kinds.Advance) or stage not in needs.stale_of:
         return False
     return not needs.exchange(stage, pull=False).replicated
 
 
 def _may_run_ahead(made: plan.KernelPlan, stage: Any) -> bool:
-    """Whether a frontier may be pushed before what the others tell has come.
+    """Whether a machine may push its frontier before the boxes of the others arrive.
 
-    It is then pushed from values that may still get better, and pushed again when they do. So
-    nothing may tell supersteps apart or be recorded, and the one thing that is written must be
-    such that a worse value is dropped, as where ghosts may be stale. Followers, and a ``where``
-    that asks who is done, are only right while all of a frontier are equally good.
+    It then pushes values that may still improve, and pushes them again if they do. So nothing may
+    depend on where supersteps end, and the stage may write only one field, whose merge drops worse
+    values, as where ghosts may be stale. Followers, and a ``where`` that excludes finished
+    vertices, are correct only if all values of a frontier are equally good.
     """
     written = [a for found in made.d.touched(stage) for a in found.fields if a.kind != "read"]
     pushes = made.direction != "pull" and stage.where is None and not stage.over_all
@@ -322,16 +322,16 @@ def _may_run_ahead(made: plan.KernelPlan, stage: Any) -> bool:
 
 
 def exchange(made: plan.KernelPlan, needs: Needs, shape: Shape) -> plan.KernelPlan:
-    """What parts tell each other before and after each stage."""
+    """Add what parts exchange before and after each stage."""
     shares = needs.may_share and not shape.hub
     exchanger = _Exchanger(needs, shares, watches=shares and not shape.on_grid)
 
-    def told(steps: Steps) -> Steps:
+    def with_exchanges(steps: Steps) -> Steps:
         return tuple(map(exchanger.step, steps))
 
     return replace(
         made,
-        body=rewrite(made.body, told),
+        body=rewrite(made.body, with_exchanges),
         shares=shares,
         far_is_global=far_is_global(made.d) and not (shape.hub or shape.on_grid),
     )
@@ -345,36 +345,36 @@ class _Exchanger:
         stage, (node, *_) = step.stage, step.nodes
         if isinstance(node, plan.AnyLoop):
             return step
-        told = self.needs.exchange(stage, pull=isinstance(stage, kinds.Gather))
-        # Others may still be reading what it writes.
-        nodes: list[plan.Node] = [plan.Meet()] if self.shares and told.replicated else []
+        exchanged = self.needs.exchange(stage, pull=isinstance(stage, kinds.Gather))
+        # Other parts may still be reading what the stage writes.
+        nodes: list[plan.Node] = [plan.Meet()] if self.shares and exchanged.replicated else []
         if isinstance(node, plan.Advance):
             nodes.append(replace(node, nodes=tuple(self.advance(node))))
         else:
-            nodes += [*_broadcast(told), node]
+            nodes += [*_broadcast(exchanged), node]
             if stage.sets_changed:
                 nodes.append(plan.AgreeOnChanged())
             if stage.into is not None:
                 nodes.append(plan.Agree(stage.into.name, stage.op))  # type: ignore[attr-defined]
-            nodes += _collect(told, emits=False)
-        nodes += self.unite(told)
+            nodes += _collect(exchanged, emits=False)
+        nodes += self.unite(exchanged)
         stale = self.needs.refreshed(stage)
         nodes += _broadcast(plan.Exchange(tuple(stale)))
         return replace(step, nodes=tuple(nodes))
 
-    def unite(self, told: plan.Exchange) -> Iterable[plan.Node]:
+    def unite(self, exchanged: plan.Exchange) -> Iterable[plan.Node]:
         if self.shares and not self.watches:
-            return [plan.Meet()] if told.replicated else []
+            return [plan.Meet()] if exchanged.replicated else []
         kind = plan.Watch if self.watches else plan.Unite
-        return [kind(leader, followers) for leader, followers in told.replicated]
+        return [kind(leader, followers) for leader, followers in exchanged.replicated]
 
     def advance(self, node: plan.Advance) -> Iterable[plan.Node]:
         *before, last = node.nodes
         for _ in before:
             yield plan.Targets((plan.Collect(plan.Exchange(), emits=True, into="current"),))
         if isinstance(last, plan.EmitEdges):
-            told = self.needs.exchange(node.stage, pull=False)
-            yield from (*_broadcast(told), last, *_collect(told, emits=False))
+            exchanged = self.needs.exchange(node.stage, pull=False)
+            yield from (*_broadcast(exchanged), last, *_collect(exchanged, emits=False))
         elif isinstance(last, plan.PushOrPull):
             pull = tuple(self.pull(node.stage)) if last.mode != "push" else ()
             push = tuple(self.push(node.stage)) if last.mode != "pull" else ()
@@ -384,29 +384,29 @@ class _Exchanger:
         stale = self.needs.stale_of.get(stage)
         if stale is not None:
             return [plan.Push(stage, True), plan.Deliver(stale)]
-        told = self.needs.exchange(stage, pull=False)
-        return [*_broadcast(told), plan.Push(stage, False), *_collect(told, emits=True)]
+        exchanged = self.needs.exchange(stage, pull=False)
+        return [*_broadcast(exchanged), plan.Push(stage, False), *_collect(exchanged, emits=True)]
 
     def pull(self, stage: kinds.Advance) -> Iterable[plan.Node]:
-        told = self.needs.exchange(stage, pull=True)
-        before = [*_broadcast(told), plan.Spread(plan.Exchange(), stage)]
-        before = before if told.ghosts else [plan.Spread(told, stage)]
-        return [*before, plan.Pull(stage), *_collect(told, emits=False)]
+        exchanged = self.needs.exchange(stage, pull=True)
+        before = [*_broadcast(exchanged), plan.Spread(plan.Exchange(), stage)]
+        before = before if exchanged.ghosts else [plan.Spread(exchanged, stage)]
+        return [*before, plan.Pull(stage), *_collect(exchanged, emits=False)]
 
 
-def _broadcast(told: plan.Exchange) -> list[plan.Node]:
-    return [plan.Broadcast(told)] if told.names else []
+def _broadcast(exchanged: plan.Exchange) -> list[plan.Node]:
+    return [plan.Broadcast(exchanged)] if exchanged.names else []
 
 
-def _collect(told: plan.Exchange, emits: bool) -> list[plan.Node]:
-    return [plan.Collect(told, emits)] if told.ghosts or emits else []
+def _collect(exchanged: plan.Exchange, emits: bool) -> list[plan.Node]:
+    return [plan.Collect(exchanged, emits)] if exchanged.ghosts or emits else []
 
 
-# ---- where a kernel can begin again ------------------------------------------------------------
+# ---- where a kernel can resume -----------------------------------------------------------------
 
 
 def resume(made: plan.KernelPlan) -> plan.KernelPlan:
-    """A kernel may return where a superstep is recorded, for more room, and begin again there."""
+    """Let a kernel return for more room where a superstep is recorded, and resume there."""
     if not made.replays:
         return made
     places = _Places(made)

@@ -1,11 +1,10 @@
-"""What a kernel does, as a tree: what stands between the stages of a program and a kernel's text.
+"""What a kernel does, as a tree of nodes, between the stages of a program and the kernel's text.
 
-`evener.engine.codegen.build` makes a tree of the stages alone. Passes rewrite it: `fuse` (what is
-done in one pass over the vertices, what may be twice in a frontier), `exchange` (where parts tell
-each other what), `resume` (where a kernel may return and begin again). Printers for threads and for
-a grid turn it into text; they decide nothing.
+`evener.engine.codegen.passes` makes a tree of the stages and rewrites it: what is fused, where a
+vertex may be twice in a frontier, where parts exchange what, where a kernel may return and resume.
+Printers for threads and for a grid turn it into text; they decide nothing.
 
-All nodes are frozen. A `Step` is a stage with all that it takes; loops hold steps.
+All nodes are frozen. A `Step` is a stage with all nodes that it needs; loops hold steps.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from evener.programs.program import Declaration
 
 
 class Exchange(NamedTuple):
-    """What one stage needs to be exchanged; groups map a leader to the followers written."""
+    """Fields that are exchanged for one stage; groups pair a leader with written followers."""
 
     broadcast: tuple[str, ...] = ()
     zeroed: tuple[str, ...] = ()
@@ -29,7 +28,7 @@ class Exchange(NamedTuple):
 
     @property
     def merged(self) -> tuple[str, ...]:
-        """Fields that ghosts bring home: leaders and their followers."""
+        """Fields that owners merge from their ghosts: leaders and followers."""
         return tuple(sorted({name for lead, rest in self.ghosts for name in (lead, *rest)}))
 
     @property
@@ -39,13 +38,13 @@ class Exchange(NamedTuple):
 
     @property
     def shadowed(self) -> list[str]:
-        """Fields whose old values at ghosts tell whether a stage has changed them."""
+        """Fields whose old values at ghosts show whether a stage has changed them."""
         kept = [name for lead, rest in self.ghosts for name in (lead, *rest)]
         return [name for name in kept if name not in self.zeroed]
 
 
 class Stale(NamedTuple):
-    """A field whose ghosts may be stale in one stage, and those written along with it."""
+    """A field whose ghosts may be stale in one stage, and the followers written with it."""
 
     leader: str
     followers: tuple[str, ...]
@@ -57,7 +56,7 @@ class Stale(NamedTuple):
 
 
 class Guard(NamedTuple):
-    """What is run when a kernel begins again at a place from ``first`` to ``last``, if at any."""
+    """A kernel that resumes skips a stage, unless its place is from ``first`` to ``last``."""
 
     first: int = 0
     last: int = -1
@@ -70,7 +69,7 @@ N = TypeVar("N", bound="Node")
 class Node:
     """A part of a kernel."""
 
-    WITHIN: ClassVar[tuple[str, ...]] = ()  # its tuples of nodes, in the order of the text
+    WITHIN: ClassVar[tuple[str, ...]] = ()  # attributes that hold nodes, in the order of the text
 
     @property
     def inner(self) -> tuple[Node, ...]:
@@ -80,11 +79,11 @@ class Node:
 
 @dataclass(frozen=True)
 class Step(Node):
-    """A stage and all that it takes."""
+    """A stage and the nodes that it needs."""
 
     stage: kinds.Stage
     nodes: tuple[Node, ...]
-    guard: Guard | None = None  # where a kernel that begins again may skip it
+    guard: Guard | None = None  # where a kernel that resumes may skip it
 
     WITHIN = ("nodes",)
 
@@ -94,7 +93,7 @@ class Step(Node):
 
 @dataclass(frozen=True)
 class Advance(Node):
-    """From a frontier to the next, along edges: what comes before, and a push or a pull."""
+    """From a frontier to the next, along edges: a push or a pull, and what it needs before."""
 
     stage: kinds.Advance
     nodes: tuple[Node, ...]
@@ -104,7 +103,7 @@ class Advance(Node):
 
 @dataclass(frozen=True)
 class PushOrPull(Node):
-    """One operator that goes along out-edges or in-edges, by the work that either would be."""
+    """One operator that pushes along out-edges or pulls along in-edges, whichever is less work."""
 
     stage: kinds.Advance
     mode: str  # push, pull, auto
@@ -113,7 +112,7 @@ class PushOrPull(Node):
 
 @dataclass(frozen=True)
 class Choose(Node):
-    """All parts push or all pull, by the work of all."""
+    """All parts push or all pull, whichever is less work for all together."""
 
     stage: kinds.Advance
     pull: tuple[Node, ...]
@@ -125,7 +124,7 @@ class Choose(Node):
 
 @dataclass(frozen=True)
 class Push(Node):
-    """Along the out-edges of a frontier; with ``boxes`` emitted ghosts wait in a box."""
+    """Along the out-edges of a frontier; with ``boxes`` emitted ghosts go into a box."""
 
     stage: kinds.Advance
     boxes: bool
@@ -133,14 +132,14 @@ class Push(Node):
 
 @dataclass(frozen=True)
 class Pull(Node):
-    """To all vertices that want it along their in-edges, from members of a frontier."""
+    """Along the in-edges of all vertices that ``where`` selects, from members of a frontier."""
 
     stage: kinds.Advance
 
 
 @dataclass(frozen=True)
 class Targets(Node):
-    """From a frontier of edges, if it is one, to the set of their ``dst``."""
+    """From a frontier, if it is one of edges, to the set of their ``dst``."""
 
     nodes: tuple[Node, ...] = ()
 
@@ -149,28 +148,28 @@ class Targets(Node):
 
 @dataclass(frozen=True)
 class EmitEdges(Node):
-    """From a frontier of vertices to those of their edges that a functor lets pass."""
+    """From a frontier of vertices to those out-edges for which a functor returns True."""
 
     stage: kinds.Advance
 
 
-OF_STAGE: dict[type[kinds.Stage], type[Node]] = {}  # what a stage is where nothing is decided
+OF_STAGE: dict[type[kinds.Stage], type[Node]] = {}  # nodes of stages that need no decision
 
 
 def _of(stage: type[kinds.Stage]) -> Callable[[type[N]], type[N]]:
-    """Say which stage a node stands for: a decorator."""
+    """Register a node for a stage: a decorator."""
 
-    def note(node: type[N]) -> type[N]:
+    def register(node: type[N]) -> type[N]:
         OF_STAGE[stage] = node
         return node
 
-    return note
+    return register
 
 
 @_of(kinds.Filter)
 @dataclass(frozen=True)
 class Filter(Node):
-    """Those of a frontier, of vertices or of edges, that a functor lets pass."""
+    """The members of a frontier, vertices or edges, for which a functor returns True."""
 
     stage: kinds.Filter
 
@@ -178,21 +177,21 @@ class Filter(Node):
 @_of(kinds.Compute)
 @dataclass(frozen=True)
 class Compute(Node):
-    """A functor called with each of a frontier."""
+    """A functor called for each member of a frontier."""
 
     stage: kinds.Compute
 
 
 @dataclass(frozen=True)
 class Gather(Node):
-    """A total over the edges of each vertex, which another functor takes."""
+    """A total over the edges of each vertex, which another functor applies."""
 
     stage: kinds.Gather
     number: int
-    keeps: bool  # whether the frontier that it makes is ever taken, or only counted
+    keeps: bool  # whether a stage may take the frontier that it makes; else it is only counted
     seen: tuple[str, ...] = ()  # fields that applies write and the totals of others read
     copies: bool = False  # whether those have a second copy, which applies write to
-    fused: tuple[kinds.Reduce, ...] = ()  # reductions made in the same pass
+    fused: tuple[kinds.Reduce, ...] = ()  # reductions computed on the way
 
     @property
     def at_once(self) -> bool:
@@ -208,7 +207,7 @@ class Gather(Node):
 @_of(kinds.Edges)
 @dataclass(frozen=True)
 class Edges(Node):
-    """A functor called with edges of all vertices."""
+    """A functor called for edges of all vertices."""
 
     stage: kinds.Edges
 
@@ -216,7 +215,7 @@ class Edges(Node):
 @_of(kinds.Reduce)
 @dataclass(frozen=True)
 class Reduce(Node):
-    """A scalar of what a functor returns."""
+    """A scalar reduced from what a functor returns."""
 
     stage: kinds.Reduce
 
@@ -226,7 +225,7 @@ class Reduce(Node):
 
 @dataclass(frozen=True)
 class Meet(Node):
-    """All threads of all parts."""
+    """All threads of all parts meet at a barrier."""
 
 
 @dataclass(frozen=True)
@@ -238,7 +237,7 @@ class Broadcast(Node):
 
 @dataclass(frozen=True)
 class Spread(Node):
-    """Ghosts learn whether they are in a frontier, and those that are take their owners' values."""
+    """Ghosts of members become members too, and take the values of their owners."""
 
     exchange: Exchange
     stage: kinds.Advance  # that takes the frontier
@@ -246,23 +245,23 @@ class Spread(Node):
 
 @dataclass(frozen=True)
 class Collect(Node):
-    """Owners merge what a stage wrote to their ghosts; with ``emits`` they join the frontier."""
+    """Owners merge writes to their ghosts; ``emits``: those of emitted ghosts join a frontier."""
 
     exchange: Exchange
     emits: bool
-    into: str = ""  # the frontier, if it is another than the next
+    into: str = ""  # the frontier that they join, if it is not the next
 
 
 @dataclass(frozen=True)
 class Deliver(Node):
-    """Emitted ghosts bring their values home, where those join the frontier that improve."""
+    """Owners merge the values of emitted ghosts; those that improve join the frontier."""
 
     stale: Stale
 
 
 @dataclass(frozen=True)
 class Unite(Node):
-    """The copies of replicated fields come to one value."""
+    """All copies of replicated fields get one value."""
 
     leader: str
     followers: tuple[str, ...]
@@ -275,12 +274,12 @@ class Unite(Node):
 
 @dataclass(frozen=True)
 class Watch(Unite):
-    """Parts share one copy of the fields: what has changed is counted."""
+    """Parts share one copy of replicated fields: only changes are counted."""
 
 
 @dataclass(frozen=True)
 class Agree(Node):
-    """A scalar becomes that of all parts."""
+    """A scalar is combined over all parts."""
 
     scalar: str
     op: str
@@ -288,7 +287,7 @@ class Agree(Node):
 
 @dataclass(frozen=True)
 class AgreeOnChanged(Node):
-    """``changed`` becomes that of all parts."""
+    """``changed`` is combined over all parts."""
 
 
 # ---- loops -------------------------------------------------------------------------------------
@@ -296,7 +295,7 @@ class AgreeOnChanged(Node):
 
 @dataclass(frozen=True)
 class AnyLoop(Node):
-    """A loop; its number is that of its variables."""
+    """A loop; the names of its variables end in its number."""
 
     stage: kinds.Repeat | kinds.Backwards
     number: int
@@ -306,31 +305,31 @@ class AnyLoop(Node):
 
     @property
     def only_loops(self) -> bool:
-        """Whether nothing is in it but loops, none of which may have anything to do."""
+        """Whether it holds only loops, so that a superstep may do nothing."""
         return all(isinstance(s, kinds.Repeat | kinds.Backwards) for s in self.stage.stages)
 
 
 @dataclass(frozen=True)
 class Loop(AnyLoop):
-    """Supersteps until the frontier is empty, a functor says so, or a limit is reached."""
+    """Supersteps until the frontier is empty, ``until`` holds, or the limit is reached."""
 
     stage: kinds.Repeat
     records: bool = False  # for a replay
-    skips_head: bool = False  # on the way to a place that is in it
-    place: int = 0  # where a superstep is recorded, the kernel may return and begin again
+    skips_head: bool = False  # when the kernel resumes at a place in it
+    place: int = 0  # its number as a place where the kernel may return and resume, if it is one
 
 
 @dataclass(frozen=True)
 class Buckets(Loop):
-    """Supersteps over the nearest bucket of those that wait."""
+    """A superstep for each bucket of waiting vertices, the nearest first."""
 
-    room: int = 0  # which of the rooms for those that wait is its own
-    has_place: bool = False  # whether a kernel may begin again within it
+    room: int = 0  # the number of its room for waiting vertices
+    has_place: bool = False  # whether a kernel may resume within it
 
 
 @dataclass(frozen=True)
 class FusedBuckets(AnyLoop):
-    """An ordered loop that is one operator: nothing in it tells supersteps apart."""
+    """An ordered loop as one operator: nothing in it depends on where supersteps end."""
 
     stage: kinds.Repeat
     stale: Stale | None = None  # over parts
@@ -345,7 +344,7 @@ class FusedBuckets(AnyLoop):
 
 @dataclass(frozen=True)
 class RunAhead(FusedBuckets):
-    """A loop of one push: a part that waits for others goes on with its own frontier."""
+    """A loop of one push: a machine pushes from its own frontier while others are late."""
 
 
 @dataclass(frozen=True)
@@ -353,7 +352,7 @@ class Replay(AnyLoop):
     """The recorded frontiers, from the last to the first."""
 
     stage: kinds.Backwards
-    in_place: bool = False  # stages read the record itself, since none changes what it takes
+    in_place: bool = False  # whether stages read the record itself; none changes what it takes
 
 
 # ---- the whole ---------------------------------------------------------------------------------
@@ -361,7 +360,7 @@ class Replay(AnyLoop):
 
 @dataclass(frozen=True, repr=False)
 class KernelPlan:
-    """All of a kernel but its text."""
+    """What a kernel does, with a node for each step."""
 
     d: Declaration
     direction: str
@@ -369,13 +368,13 @@ class KernelPlan:
     body: tuple[Step, ...]
     over_parts: bool = False
     hub: bool = False  # whether some parts are on other machines
-    shares: bool = False  # whether all parts have replicated fields in common
+    shares: bool = False  # whether parts share one copy of replicated fields
     far_is_global: bool = False  # whether neighbour lists hold global numbers
-    places: int = 0  # where the kernel may return and begin again
+    places: int = 0  # the number of places where the kernel may return and resume
     saved: tuple[int, ...] = ()  # loops around such a place
 
     def __str__(self) -> str:
-        from evener.engine.codegen.describe import describe  # which reads all kinds of nodes
+        from evener.engine.codegen.describe import describe  # it imports this module
 
         return describe(self)
 
@@ -392,7 +391,7 @@ class KernelPlan:
 
     @cached_property
     def replays(self) -> bool:
-        """Whether recorded frontiers are ever taken."""
+        """Whether recorded frontiers are replayed."""
         return any(isinstance(node, Replay) for node in self.nodes())
 
     @cached_property
@@ -402,7 +401,7 @@ class KernelPlan:
 
     @cached_property
     def stores_totals(self) -> tuple[bool, ...]:
-        """Which gathers have to store their totals."""
+        """Whether each gather stores its totals."""
         return tuple(not gather.at_once for gather in self.gathers)
 
     @cached_property
@@ -412,7 +411,7 @@ class KernelPlan:
 
     @cached_property
     def summed(self) -> list[str]:
-        """Scalars that are reduced on the way of a gather."""
+        """Scalars that gathers compute on the way."""
         return [other.into.name for one in self.gathers for other in one.fused]
 
     @cached_property
@@ -427,30 +426,30 @@ class KernelPlan:
 
     @cached_property
     def orders(self) -> int:
-        """Loops with a superstep for each bucket."""
+        """The number of loops with a superstep for each bucket."""
         return sum(isinstance(node, Buckets) for node in self.nodes())
 
     @cached_property
     def fuses(self) -> bool:
-        """Whether there are buckets that are fused."""
+        """Whether a loop fuses buckets."""
         return any(type(node) is FusedBuckets for node in self.nodes())
 
     # ---- what parts exchange --------------------------------------------------------------
 
     @cached_property
     def shadowed(self) -> list[str]:
-        """Fields of which the old values at ghosts are kept."""
+        """Fields whose old values at ghosts are kept."""
         exchanges = [node.exchange for node in self.nodes() if isinstance(node, _EXCHANGING)]
         return _unique(name for exchange in exchanges for name in exchange.shadowed)
 
     @cached_property
     def united(self) -> list[str]:
-        """Replicated fields of which the old values are kept."""
+        """Replicated fields whose old values are kept."""
         return _unique(n for node in self.nodes() if isinstance(node, Unite) for n in node.names)
 
     @cached_property
     def carried(self) -> list[str]:
-        """Fields that are carried to other machines, by ghosts."""
+        """Fields that are carried between owners and ghosts on other machines."""
         if not self.hub:
             return []
         return _unique(name for node in self.nodes() for name in _carried_by(node))

@@ -1,4 +1,4 @@
-"""Kernels for threads of a CPU: what those of one device, of parts and of single stages share."""
+"""Kernels for threads of a CPU: what those for one device, parts and single stages share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SIGNATURE = ("thread", "threads", "sync", *CpuArguments._fields)
 
 
 class CpuPrinter(Printer):
-    """Prints for threads that walk through the text in step."""
+    """Prints for threads that run the text in step."""
 
     signature: tuple[str, ...] = SIGNATURE
 
@@ -37,7 +37,7 @@ class CpuPrinter(Printer):
         })  # fmt: skip
 
     def print(self) -> Kernel:
-        """The kernel: names, the loop, and what is left behind."""
+        """The kernel: names of arguments, the loop, and what the host reads afterwards."""
         self.put(*self.prologue())
         for name in self.d.scalars:
             self.put(f"scalar_{name} = neutral_{name}", f"partial_{name} = partials.{name}")
@@ -59,31 +59,31 @@ class CpuPrinter(Printer):
         return self.kernel()
 
     def kernel(self) -> Kernel:
-        """What was printed."""
+        """The kernel of the lines that were printed."""
         head = f"def worker({', '.join(self.signature)}):\n"
         text = head + "\n".join(self.lines) + "\n"
         return Kernel(self.plan, text, self.names, self.helpers)
 
     def prologue(self) -> tuple[str, ...]:
-        """What the names in a kernel stand for."""
+        """Lines that name the arguments of a kernel and set its variables."""
         return PROLOGUE
 
     def before_stages(self) -> list[str]:
-        """What stands between the names and the stages; asked for when all else is printed."""
+        """Lines between the prologue and the stages, made after all others."""
         return []
 
     def outcome(self) -> str:
-        """What a kernel returns at its end."""
+        """The expression that a kernel returns at its end."""
         return "False"
 
-    # ---- what devices do in their own way -------------------------------------------------
+    # ---- what differs between devices -----------------------------------------------------
 
     def stamp(self) -> None:
-        """A new stamp: marks with an older one are none."""
+        """Take a new stamp: marks with an older one are invalid."""
         self.put("stamp = next_stamp(team, marks, stamp)")
 
     def targets_call(self) -> str:
-        """The call that makes the current frontier of one of edges."""
+        """The call that makes the current frontier from one of edges."""
         return "targets(team, out, edge_current, current, marks, stamp)"
 
     def edges_call(self, stage: kinds.Advance) -> str:
@@ -94,11 +94,11 @@ class CpuPrinter(Printer):
         )
 
     def stop_test(self, node: plan.AnyLoop | None = None) -> str:
-        """How threads learn of a wish to stop."""
-        raise AssertionError("a stage of a part is no loop")
+        """The test whether to stop; a kernel of one stage has none."""
+        raise AssertionError("a kernel of one stage has no loop")
 
     def remember(self, node: plan.Loop) -> None:
-        """Keep the frontier for `backwards`."""
+        """Record the frontier for `backwards`."""
         call = "recorded = remember(team, current, kept, recorded)"
         if self.plan.has_edges:
             with self.within("if on_edges:"):
@@ -111,11 +111,11 @@ class CpuPrinter(Printer):
         self.put("if recorded < 0: break")
 
     def after_record(self) -> None:
-        """A record that is full ends the run, which begins again with more room."""
+        """End the run if the record is full; the host repeats it with more room."""
         self.put("if recorded < 0: return True")
 
     def replay_in_place(self) -> None:
-        """Stages read the record itself."""
+        """Let stages read the record itself."""
         self.put(f"first, last = kept.bounds[{self.step}], kept.bounds[{self.step} + 1]")
         self.put("replayed = Frontier(kept.queue[first:last], spare_bits, replay_info)")
         self.put("barrier(sync, threads)")
@@ -125,7 +125,7 @@ class CpuPrinter(Printer):
         )
 
     def replay_copy(self) -> None:
-        """Stages get a copy of what was recorded."""
+        """Copy the recorded frontier."""
         step = self.step
         call, work = (
             f"recall(team, kept, {step}, current)",
@@ -145,7 +145,7 @@ class CpuPrinter(Printer):
     # ---- stages ---------------------------------------------------------------------------
 
     def print_push_or_pull(self, node: plan.PushOrPull) -> None:
-        """One operator, which decides."""
+        """One operator, which chooses the direction."""
         stage, source, mode = node.stage, self.source(node.stage), MODES[node.mode]
         self.put(f"size = {source}.info[SIZE]")
         self.operate(
@@ -160,7 +160,7 @@ class CpuPrinter(Printer):
             self.put("fill_all(team, everyone, num_vertices, num_arcs)")
 
     def print_gather(self, node: plan.Gather) -> None:
-        """Totals, and what takes them."""
+        """Totals, and the functor that applies them."""
         stage, number = node.stage, node.number
         combine, start = f"combine_{stage.combine}", f"neutral_of_{number}"
         if stage.combine_is_functor:
@@ -203,7 +203,7 @@ class CpuPrinter(Printer):
             self.put(f"scalar_{name} = sum_up(combine_{stage.op}, neutral_{name}, sums.{name})")
 
     def print_edges(self, node: plan.Edges) -> None:
-        """A functor at edges of all vertices."""
+        """A functor called for edges of all vertices."""
         stage = node.stage
         first, last = stage.neighbours or (0, None)
         last = (1 << 62) if last is None else last
@@ -224,22 +224,22 @@ class CpuPrinter(Printer):
         room, number = f"waiting[{node.room}]", node.number
         mine, later, buckets = f"mine_{number}", f"later_{number}", f"buckets_{number}"
         assert node.stage.order is not None
-        field, delta = node.stage.order.field.name, self.limit(node.stage.order.delta)
+        field, delta = node.stage.order.field.name, self.number_of(node.stage.order.delta)
         order = f"{buckets}, field_{field}, {delta}"
         self.put(f"{mine} = {room}.mine", f"{later} = {room}.later", f"{buckets} = {room}.near")
         self.put(f"empty(team, {mine})")
         self.operate(f"join(team, current, {mine}, {order})", "current.info[SIZE]")
         with self.within("while True:"):
-            self.ask_limit(node)
+            self.break_at_limit(node)
             self.take_bucket(node, mine, later, order)
             self.superstep(node)
             self.operate(f"join(team, current, {mine}, {order})", "current.info[SIZE]")
-            self.ask_until(node)
+            self.break_on_until(node)
         self.operate(f"hand_on(team, {mine}, {buckets}, current)", f"{mine}.info[SIZE]")
         self.close(node, outer)
 
     def take_bucket(self, node: plan.Buckets, mine: str, later: str, order: str) -> None:
-        """The nearest bucket becomes the frontier; the loop ends where nothing waits."""
+        """Make the nearest bucket the frontier; end the loop if no vertex waits."""
         self.put(f"if {mine}.info[SIZE] == 0: break")
         self.put(f"stopped = {self.stop_test()}")
         self.put("if stopped: break")
@@ -263,9 +263,9 @@ PROLOGUE = (
 
 
 def buffered(name: str, thread: str) -> str:
-    """The text of a frontier of edges as a thread has it."""
-    room = f"edge_fronts.{name}"
-    return f"BufferedEdges({room}.src, {room}.edge, {room}.info, edge_fronts.buffers[{thread}])"
+    """The text of a frontier of edges with the buffer of a thread."""
+    front = f"edge_fronts.{name}"
+    return f"BufferedEdges({front}.src, {front}.edge, {front}.info, edge_fronts.buffers[{thread}])"
 
 
 EDGE_PROLOGUE = (

@@ -1,9 +1,9 @@
-"""The kernel of the device ``cpu``: one thread leads, and calls helpers for stages worth it.
+"""The kernel of the device ``cpu``: one thread leads and calls helpers for large stages.
 
-The text is that of `evener.engine.codegen.print_cpu`, with one change: an operator that several
-threads can share is called by the *crew* that the leader musters for it (`evener.device.crew`). The
-text is in two parts. Helpers run the first: they wait for a call, restore the variables that its
-stage reads and call the same operator. The leader runs the second, the loop itself.
+The text is that of `evener.engine.codegen.print_cpu`, with one change: a *crew* that the leader
+musters calls each operator that threads can share (`evener.device.crew`). The text has two halves.
+Helpers run the first: they wait for a call, restore the variables that the operator takes, and call
+it as well. The leader runs the second, the loop itself.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from evener.operators.cpu import frontier, nearest
 _CALL = re.compile(r"^(?P<to>[^()]* = )?(?P<name>\w+)\(team, (?P<args>.*)\)$")
 _SAVE = "@save"
 
-# Variables that a helper makes anew, from the line that made them; all others it is given.
-_MADE_ANEW = re.compile(r"^(s|t|u|inverse|replayed|buckets_\d+)$")
+# Variables that a helper makes again, by the line that made them; the leader saves all others.
+_REMADE = re.compile(r"^(s|t|u|inverse|replayed|buckets_\d+)$")
 _FRONTS = ("current", "following", "x", "y")
 _EDGE_FRONTS = ("edge_current", "edge_following", "edge_x", "edge_y")
 _FLAGS = ("changed", "on_edges")
@@ -33,7 +33,7 @@ _NUMBERS = ("stamp", "left", "before", "recorded", "first", "last", "bucket")
 
 
 def lower_cpu(job: Job, direction: str, state: Any) -> Kernel:
-    """The kernel of a job; DeviceError for what only the interpreter runs."""
+    """The kernel of a job; DeviceError if only the interpreter runs it."""
     return CpuLedPrinter(job, plan_of(job, direction, Shape()), state).print()
 
 
@@ -42,11 +42,11 @@ class _Section:
     """One call of an operator that helpers can join."""
 
     place: int
-    lines: list[str]  # what makes the states that the operator takes, and the call
-    counts: bool  # whether the operator tells how many calls of functors it made
+    lines: list[str]  # those that make the states that the operator takes, and the call
+    counts: bool  # whether the operator returns how many functor calls it made
 
     def reads(self) -> set[str]:
-        """The names that the lines read and do not make themselves."""
+        """The names that the lines read and do not make."""
         names: set[str] = set()
         made: set[str] = set()
         for line in self.lines:
@@ -63,8 +63,8 @@ class CpuLedPrinter(CpuPrinter):
     def __init__(self, job: Job, kernel_plan: plan.KernelPlan, state: Any):
         super().__init__(job, kernel_plan, state)
         self.sections: list[_Section] = []
-        self.last_made: dict[str, str] = {}
-        self.slots: dict[str, int] = {}  # of what the leader saves for its helpers
+        self.last_made: dict[str, str] = {}  # by variable, the last line that made it
+        self.slots: dict[str, int] = {}  # by variable, the word in which the leader saves it
         self.names.update(
             worth=crew.worth, muster=crew.muster, dismiss=crew.dismiss, join_call=crew.join,
             leave=crew.leave, end=crew.end, GRAIN=sync.GRAIN, CANCEL=sync.CANCEL, load=sync.load,
@@ -75,8 +75,8 @@ class CpuLedPrinter(CpuPrinter):
         )  # fmt: skip
 
     def prologue(self) -> tuple[str, ...]:
-        """What the names in a kernel stand for."""
-        # By itself the leader is a team of one.
+        """Lines that name the arguments of a kernel and set its variables."""
+        # Alone, the leader is a team of one.
         alone = "team = Team(thread, 1, sync, buffers[thread])"
         more = (alone, "most, hands = max(2, threads) * sync[GRAIN], 1", "saved = sync[SAVED:]")
         self.names["SAVED"] = sync.SAVED
@@ -85,21 +85,21 @@ class CpuLedPrinter(CpuPrinter):
     # ---- lines ----------------------------------------------------------------------------
 
     def put(self, *lines: str) -> None:
-        """Add lines; how a variable was made is noted, and a leader that returns ends the team."""
+        """Add lines; remembers how variables are made, and lets a ``return`` end the team."""
         for line in lines:
             made, _, _ = line.partition(" = ")
-            if _MADE_ANEW.match(made) or made.startswith(("mine_", "later_")):
+            if _REMADE.match(made) or made.startswith(("mine_", "later_")):
                 self.last_made[made] = line
             super().put(line.replace("return ", "return end(sync, ") + ")" * ("return " in line))
 
     def operate(self, call: str, work: str) -> None:
-        """A call of an operator by a crew of as many threads as the work is worth."""
+        """Call an operator with a crew of as many threads as the work is worth."""
         found = _CALL.match(call)
         assert found is not None
         to = found["to"] or ""
         call = f"{to}{found['name']}(crew, {found['args']})"
-        made = [self.last_made[one] for one in _anew(call) if one in self.last_made]
-        made += [self.last_made[one] for line in made for one in _anew(line.partition(" = ")[2])]
+        made = [self.last_made[one] for one in _remade(call) if one in self.last_made]
+        made += [self.last_made[one] for line in made for one in _remade(line.partition(" = ")[2])]
         section = _Section(len(self.sections) + 1, [*dict.fromkeys(made), call], "made" in to)
         self.sections.append(section)
         dismiss = "made += dismiss(sync, hands)" if section.counts else "dismiss(sync, hands)"
@@ -115,17 +115,17 @@ class CpuLedPrinter(CpuPrinter):
         )
 
     def stop_test(self, node: plan.AnyLoop | None = None) -> str:
-        """How the leader learns of a request to stop."""
+        """The test whether to stop."""
         return "load(sync, CANCEL) != 0"
 
     def replay_in_place(self) -> None:
-        """Stages read the record itself; none of them writes to the frontier that it takes."""
+        """Let stages read the record itself."""
         self.put(f"first, last = kept.bounds[{self.step}], kept.bounds[{self.step} + 1]")
         self.put("replayed = Frontier(kept.queue[first:last], spare_bits, replay_info)")
         self.put("replay_info[SIZE], replay_info[FORM], replay_info[EDGES] = last - first, 0, 0")
 
     def note(self) -> None:
-        """Write the row of a superstep, and tell of it whoever waits."""
+        """Write the row of a superstep, and report progress."""
         super().note()
         self.put("show(sync, 0, row + fused, members, calls)")
 
@@ -137,7 +137,7 @@ class CpuLedPrinter(CpuPrinter):
         outer = self.open(node)
         self.put(f"s = {self.state('weight_out')}")
         self.put("members, clock, rounds, total = current.info[SIZE], cycles(), 0, 0")
-        self.put(f"inverse = 1.0 / {self.limit(order.delta)}")
+        self.put(f"inverse = 1.0 / {self.number_of(order.delta)}")
         spread = f"spread(team, current, {field}, inverse, ordered.words, ordered.pools)"
         self.operate(spread, "current.info[SIZE]")
         with self.within("while ordered.words[FULL] == 0 and load(sync, CANCEL) == 0:"):
@@ -161,7 +161,7 @@ class CpuLedPrinter(CpuPrinter):
     # ---- helpers --------------------------------------------------------------------------
 
     def before_stages(self) -> list[str]:
-        """The part of the text that helpers run; the leader then saves what they read."""
+        """The half of the text that helpers run; adds to the other half what the leader saves."""
         lines = ["if thread > 0:", "    front_1, front_2, front_3 = current, following, spare"]
         lines += ["    while True:", "        place, hand, hands = join_call(sync)"]
         lines += ["        if place == 0: return False"]
@@ -180,7 +180,7 @@ class CpuLedPrinter(CpuPrinter):
         return lines if self.sections else ["if thread > 0: return False"]
 
     def passed_on(self, section: _Section) -> tuple[list[str], list[str]]:
-        """Lines by which the leader saves what a section reads, and helpers restore it."""
+        """Lines with which the leader saves what a section reads, and helpers restore it."""
         saves, restores = [], []
         for name in sorted(section.reads()):
             save, restore = self.variable(name)
@@ -189,7 +189,7 @@ class CpuLedPrinter(CpuPrinter):
         return list(dict.fromkeys(saves)), list(dict.fromkeys(restores))
 
     def variable(self, name: str) -> tuple[list[str], list[str]]:
-        """How a variable is saved and restored, if it is one of the leader's."""
+        """Lines that save and restore a variable; none if helpers have it."""
         kind, _, rest = name.partition("_")
         if name in _FRONTS:
             return self.front(name, ["front_1", "front_2", "front_3"])
@@ -209,19 +209,19 @@ class CpuLedPrinter(CpuPrinter):
         return [], []
 
     def front(self, name: str, rooms: list[str]) -> tuple[list[str], list[str]]:
-        """A frontier is passed on by its number."""
+        """Save a frontier as its number."""
         word = self.slot(name)
         return [f"{word} = {name}.info[NUMBER]"], [f"{name} = one_of({word}, {', '.join(rooms)})"]
 
     def waiting(self, mine: str, later: str) -> tuple[list[str], list[str]]:
-        """Two frontiers that change places."""
+        """Save two frontiers that are swapped, as the number of the first."""
         word = self.slot(mine)
-        anew = [self.last_made[mine], self.last_made[later]]
+        remade = [self.last_made[mine], self.last_made[later]]
         turned = f"if {word} == 2: {mine}, {later} = {later}, {mine}"
-        return [f"{word} = {mine}.info[NUMBER]"], [*anew, turned]
+        return [f"{word} = {mine}.info[NUMBER]"], [*remade, turned]
 
     def copied(self, field: str) -> tuple[list[str], list[str]]:
-        """A field and its second copy, which change places."""
+        """Save whether a field and its second copy are swapped."""
         word, pair = self.slot(f"moved_{field}"), f"field_{field}, copy_{field}"
         one, other = f"fields.{field}", f"copies.{field}"
         turned = f"if {word}: {pair} = {other}, {one}"
@@ -234,6 +234,7 @@ class CpuLedPrinter(CpuPrinter):
         return f"saved[{number}]"
 
 
-def _anew(text: str) -> list[str]:
+def _remade(text: str) -> list[str]:
+    """The variables of a text that helpers make again."""
     found = [node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)]
-    return sorted({name for name in found if _MADE_ANEW.match(name)})
+    return sorted({name for name in found if _REMADE.match(name)})

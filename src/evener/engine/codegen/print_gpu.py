@@ -1,7 +1,7 @@
-"""Kernels for the grid of threads of a GPU.
+"""Kernels for the grid of a GPU.
 
-Operators divide their work among warps and need one barrier a stage. The whole loop stays in the
-kernel, which returns only for more room (`evener.engine.codegen.print_resume`).
+Operators divide their work among warps and need one barrier per stage. The kernel runs the whole
+loop and returns early only for more room (`evener.engine.codegen.print_resume`).
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from evener.operators.gpu.schedules.dynamic import totals_by_functor
 from evener.operators.shared.frontier import EdgeFrontier
 from evener.programs import kinds
 
-# What ``auto`` takes where no list can be long, since of each only so many neighbours are visited:
-# nothing is claimed and nothing put off.
+# The schedule that ``auto`` selects for slices of at most `SHORT_SLICE` neighbours: they are too
+# short to be claimed or deferred.
 FOR_SLICES, SHORT_SLICE = "warp_segmentation", 8
 
-# The words of frontiers and how many were made: outside of replays, and within them.
+# The words of frontiers, and the count of frontiers made: outside replays, and within them.
 POOLS = (("infos.made", "made"), ("infos.remade", "remade"))
 EDGE_POOLS = (("edge_fronts.made", "edge_made"), ("edge_fronts.remade", "edge_remade"))
 
@@ -45,9 +45,9 @@ EDGE_POOLS = (("edge_fronts.made", "edge_made"), ("edge_fronts.remade", "edge_re
 def lower_gpu(
     job: Job, direction: str, state: Any, schedule: str = "auto", relabels: bool = False
 ) -> Kernel:  # fmt: skip
-    """The kernel of a job; DeviceError for what does not run on a GPU.
+    """The kernel of a job; DeviceError if the program does not run on a GPU.
 
-    ``relabels``: vertices have other places than their ids say, so there is a table of those.
+    ``relabels``: vertices are not in the order of their ids, which a table holds.
     """
     made = plan_of(job, direction, Shape(on_grid=True))
     return GpuPrinter(job, made, state, schedule, relabels).print()
@@ -87,7 +87,7 @@ class GpuPrinter(ResumePrinter):
     # ---- the whole ------------------------------------------------------------------------
 
     def print(self) -> Kernel:
-        """The kernel: names, what a launch begins with, the loop, and what is left behind."""
+        """The kernel: names of arguments, the loop, and what the host reads afterwards."""
         self.put(*self.prologue())
         self.put(*(f"field_{name} = fields.{name}" for name in self.d.fields))
         for name in self.d.scalars:
@@ -101,7 +101,7 @@ class GpuPrinter(ResumePrinter):
         if self.plan.has_both:
             self.put("both, weight_both = graph.both, graph.weight_both")
         if self.plan.places:
-            self.put(*self.begin_again())
+            self.put(*self.restore())
         self.emit(self.plan.body)
         for name in copied:
             self.put(f"settle(team, fields.{name}, field_{name}, moved_{name})")
@@ -118,34 +118,34 @@ class GpuPrinter(ResumePrinter):
         return Kernel(self.plan, text, self.names, self.helpers)
 
     def prologue(self) -> tuple[str, ...]:
-        """What the names in a kernel stand for."""
+        """Lines that name the arguments of a kernel and set its variables."""
         return PROLOGUE
 
     def outcome(self) -> str:
-        """What a kernel returns at its end."""
+        """The expression that a kernel returns at its end."""
         return "0"
 
-    # ---- what devices do in their own way -------------------------------------------------
+    # ---- what differs between devices -----------------------------------------------------
 
     def begin(self, makes: str = "") -> None:
-        """A new turn of the words that a stage counts in, and of those of the frontier it makes."""
+        """Begin a stage with empty words, for its counts and for the frontier that it ``makes``."""
         self.put("team = begin(team)")
         if makes:
             self.renew(makes)
 
     def renew(self, name: str) -> None:
-        """Give a frontier the next words of its pool, which are empty."""
+        """Empty a frontier by giving it the next words of its pool."""
         of_edges = name.startswith("edge")
         pool, count = (EDGE_POOLS if of_edges else POOLS)[self.in_replay]
         self.put(f"{count} += 1")
         self.put(f"{name} = fresh{'_edges' if of_edges else ''}(team, {name}, {pool}, {count})")
 
     def stamp(self) -> None:
-        """A new stamp: marks with an older one are none."""
+        """Take a new stamp: marks with an older one are invalid."""
         self.put("stamp += 1")
 
     def count_calls(self) -> None:
-        """Add to the calls of this superstep, and of the whole run: some stages are in no loop."""
+        """Add to the calls of this superstep and of the run, since some stages are in no loop."""
         self.put("calls += done", "visited += done")
 
     def count(self, call: str, work: str) -> None:
@@ -154,7 +154,7 @@ class GpuPrinter(ResumePrinter):
         self.count_calls()
 
     def targets_call(self) -> str:
-        """The call that makes the current frontier of one of edges."""
+        """The call that makes the current frontier from one of edges."""
         return "targets(team, out, edge_current, current, marks, stamp)"
 
     def edges_call(self, stage: kinds.Advance) -> str:
@@ -165,8 +165,8 @@ class GpuPrinter(ResumePrinter):
         )
 
     def stop_test(self, node: plan.AnyLoop | None = None) -> str:
-        """How threads learn of a wish to stop."""
-        if node is not None and node.only_loops:  # without a barrier nobody would stop
+        """The test whether to stop."""
+        if node is not None and node.only_loops:  # threads see the request only after a barrier
             self.begin()
             self.put("barrier(sync)")
         return "is_stopped(team)"
@@ -174,7 +174,7 @@ class GpuPrinter(ResumePrinter):
     # ---- stages ---------------------------------------------------------------------------
 
     def print_push_or_pull(self, node: plan.PushOrPull) -> None:
-        """One operator, which decides."""
+        """One operator, which chooses the direction."""
         stage, source = node.stage, self.source(node.stage)
         self.put(f"size = {source}.info[SIZE]")
         self.put(
@@ -187,7 +187,7 @@ class GpuPrinter(ResumePrinter):
         self.put("left, before = left - arcs, size")
 
     def print_gather(self, node: plan.Gather) -> None:
-        """Totals, and what takes them."""
+        """Totals, and the functor that applies them."""
         stage, number, own = node.stage, node.number, node.stage.combine_is_functor
         combine = f"f_{stage.combine[1:]}" if own else f"combine_{stage.combine}"
         totals_of = "totals_by_functor" if own else "totals_of"
@@ -219,7 +219,7 @@ class GpuPrinter(ResumePrinter):
         self.swap()
 
     def print_edges(self, node: plan.Edges) -> None:
-        """A functor at edges of all vertices."""
+        """A functor called for edges of all vertices."""
         stage = node.stage
         first, last = stage.neighbours or (0, None)
         last = (1 << 62) if last is None else last
@@ -250,7 +250,7 @@ class GpuPrinter(ResumePrinter):
         self.put("visited += done")
         self.put("if rounds > 0:")
         self.note_fused("done")
-        if self.plan.places and not self.in_replay:  # it is empty: any queue will do
+        if self.plan.places and not self.in_replay:  # both are empty: any queue will do
             for name in ("current", "following"):
                 self.put(f"{name} = Frontier(fronts.{name}.queue, fronts.{name}.bits, {name}.info)")
             self.put("side = False")
@@ -263,7 +263,7 @@ class GpuPrinter(ResumePrinter):
         room, number = f"waiting[{node.room}]", node.number
         mine, later, turned = f"mine_{number}", f"later_{number}", f"turned_{number}"
         assert node.stage.order is not None
-        field, delta = node.stage.order.field.name, self.limit(node.stage.order.delta)
+        field, delta = node.stage.order.field.name, self.number_of(node.stage.order.delta)
         order = f"{room}.near, field_{field}, {delta}"
         with self.skipped_over(node):
             self.begin()
@@ -272,30 +272,30 @@ class GpuPrinter(ResumePrinter):
             self.put(f"join(team, current, {mine}, {order})")
         with self.within("while True:"):
             with self.skipped_over(node):
-                self.ask_limit(node)
-                self.ask_waiting(node, mine)
+                self.break_at_limit(node)
+                self.break_if_none_wait(node, mine)
                 self.begin(makes=self.next)
                 self.renew_waiting(node, later)
                 self.pick(mine, f"{room}.near", f"{later}, {self.next}, {order}")
                 self.put(f"{mine}, {later}, {turned} = {later}, {mine}, not {turned}")
                 self.swap()
-                self.ask_picked()
+                self.continue_if_settled()
             self.superstep(node)
             self.begin()
             self.put(f"join(team, current, {mine}, {order})")
-            self.ask_until(node)
+            self.break_on_until(node)
         self.begin(makes=self.next)
         self.put(f"hand_on(team, {mine}, {room}.near, {self.next})")
         self.swap()
         self.close(node, outer)
 
     def renew_waiting(self, node: plan.Buckets, name: str) -> None:
-        """Give those that wait the next words of their pool, which are empty."""
+        """Empty a frontier of waiting vertices by giving it the next words of its pool."""
         self.put(f"waits_{node.room} += 1")
         self.put(f"{name} = fresh(team, {name}, waiting[{node.room}].words, waits_{node.room})")
 
-    def ask_waiting(self, node: plan.Buckets, mine: str) -> None:
-        """End an ordered loop where nothing waits."""
+    def break_if_none_wait(self, node: plan.Buckets, mine: str) -> None:
+        """End an ordered loop if no vertex waits."""
         self.put(f"if {mine}.info[SIZE] == 0: break")
         self.put(f"stopped = {self.stop_test()}")
         self.put("if stopped: break")
@@ -304,20 +304,20 @@ class GpuPrinter(ResumePrinter):
         """Take the nearest bucket."""
         self.put(f"pick(team, {mine}, {given}, works)")
 
-    def ask_picked(self) -> None:
-        """Take the next bucket where all of this one were settled before."""
+    def continue_if_settled(self) -> None:
+        """Go on to the next bucket if all vertices of this one were settled before."""
         self.put("if current.info[SIZE] == 0: continue")
 
     # ---- backwards ------------------------------------------------------------------------
 
     def before_replay(self, node: plan.Replay) -> None:
-        """Words of the last recorded frontier."""
+        """Prepare the words of the last recorded frontier."""
         if node.in_place:
             self.put("prepare_replay(team, infos.replayed, kept, recorded - 1)")
             self.put("barrier(sync)")
 
     def replay_in_place(self) -> None:
-        """Stages read the record itself."""
+        """Let stages read the record itself."""
         step = self.step
         self.put(f"first, last = kept.bounds[{step}], kept.bounds[{step} + 1]")
         self.put(f"words = {step} % {TURNS} * {INFO_WORDS}")
@@ -328,7 +328,7 @@ class GpuPrinter(ResumePrinter):
         self.put(f"prepare_replay(team, infos.replayed, kept, {step} - 1)")
 
     def replay_copy(self) -> None:
-        """Stages get a copy of what was recorded."""
+        """Copy the recorded frontier."""
         self.in_replay = True
         self.begin()
         self.put("current, following = y, spare")

@@ -1,7 +1,7 @@
 """Kernels for the parts of a graph on a CPU: the same stages, with exchanges between them.
 
-Every thread of every part runs the same text on the arrays of its part. Whatever decides where
-threads go is agreed on by all parts: sizes of frontiers, scalars, ``changed``, buckets, directions.
+Every thread of every part runs the same text on the arrays of its part. All parts agree on what
+decides branches: sizes of frontiers, scalars, ``changed``, buckets and directions.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ def lower_parts_cpu(
     job: Job, way: str, state: Any, measure: Any, hub: bool = False, single: bool = False,
     known: plan.KernelPlan | None = None,
 ) -> Kernel:  # fmt: skip
-    """The kernel of parts; DeviceError for what only the interpreter runs.
+    """The kernel of parts; DeviceError if only the interpreter runs the program.
 
-    ``measure`` tells the bytes of a message, see `evener.operators.shared.policies`. With a ``hub``
-    there are parts on other machines too, whose plan is ``known``. ``single`` parts have one thread
-    each, which needs no atomics.
+    ``measure`` computes the bytes of a message (`evener.operators.shared.policies`). With a ``hub``
+    other machines have parts too; ``known`` is their plan. ``single`` parts have one thread each,
+    which needs no atomics.
     """
     made = known or plan_of(job, way, Shape(over_parts=True, hub=hub))
     return CpuPartsPrinter(job, made, state, measure, single).print()
 
 
 class CpuPartsPrinter(ExchangePrinter, CpuPrinter):
-    """Prints for the threads of a part."""
+    """Prints for the threads of all parts."""
 
     def __init__(
         self, job: Job, kernel_plan: plan.KernelPlan, state: Any, measure: Any, single: bool
@@ -59,7 +59,7 @@ class CpuPartsPrinter(ExchangePrinter, CpuPrinter):
         self.names.update(nearest_waiting=buckets.nearest_waiting, take=buckets.take)
 
     def unshared(self, name: str) -> Any:
-        """A functor without atomics, unless it writes to what other parts may be writing to."""
+        """A functor without atomics, unless it writes fields that other parts may write too."""
         writes = {
             a.field
             for (functor, _), found in self.d.accesses.items() if functor == name
@@ -71,7 +71,7 @@ class CpuPartsPrinter(ExchangePrinter, CpuPrinter):
         return compiled(without_atomics(function), allocates=False)
 
     def prologue(self) -> tuple[str, ...]:
-        """What the names in a kernel stand for."""
+        """Lines that name the arguments of a kernel and set its variables."""
         return (
             *PROLOGUE,
             *self.world_lines(),
@@ -80,32 +80,32 @@ class CpuPartsPrinter(ExchangePrinter, CpuPrinter):
         )
 
     def note(self) -> None:
-        """The row of a superstep, and a word of it for whoever waits."""
+        """Write the row of a superstep, and report progress."""
         super().note()
         self.put("show(sync, thread, row + fused, members, calls)")
 
     def outcome(self) -> str:
-        """Why it stopped, if it did."""
+        """The expression that a kernel returns: why it stopped, 0 if it did not."""
         self.put("if thread == 0: rows[0, 0] = cycles() - began")
         return "why_stop(world, 1 - turn)" if self.plan.hub else "world.sync[STOP]"
 
-    def given_to_members(self, texts: Texts, names: tuple[str, ...], values: str, olds: str) -> str:
-        """As the operator takes it; only of parts elsewhere values may be missing."""
+    def spread_arguments(self, texts: Texts, names: tuple[str, ...], values: str, olds: str) -> str:
+        """The arguments of `spread`; only with a hub values may be missing."""
         return f"{self.function(texts.give(names, self.plan.hub))}, {values}"
 
-    def delivered(self, stale: plan.Stale) -> str:
-        """How emitted ghosts are merged, one by one or without branches."""
-        always = self.function(self.texts_of(stale.names).merge_if(*stale))
-        merge, rest = self.emitted(stale).split(", ", 1)
-        return f"{merge}, {always}, {rest}"
+    def deliver_arguments(self, stale: plan.Stale) -> str:
+        """The arguments of `deliver`: one function for emitted ghosts, one for all ghosts."""
+        merge_if = self.function(self.texts_of(stale.names).merge_if(*stale))
+        merge, rest = self.merge_arguments(stale).split(", ", 1)
+        return f"{merge}, {merge_if}, {rest}"
 
     # ---- stages ---------------------------------------------------------------------------
 
     def print_watch(self, node: plan.Watch) -> None:
-        """Parts in one memory share one copy: there is nothing to unite, only to count."""
+        """Parts share one copy of replicated fields: only changes are counted."""
         names = node.names
         texts = Texts(self.d, names, names, set())
-        self.talk(
+        self.communicate(
             f"watch_shared(team, world, {self.function(texts.differ())}, "
             f"{self.function(texts.keep())}, {self.values(names)}, {self.united(names)}, "
             f"num_vertices, {self.width(names)})"
@@ -120,7 +120,7 @@ class CpuPartsPrinter(ExchangePrinter, CpuPrinter):
         )
 
     def print_pull(self, node: plan.Pull) -> None:
-        """To this part's vertices along their in-edges."""
+        """Along the in-edges of this part's vertices."""
         stage = node.stage
         self.put(
             f"made = pull_parts(team, into, alone_{stage.functor}, {self.where(stage)}, t, "
@@ -128,11 +128,11 @@ class CpuPartsPrinter(ExchangePrinter, CpuPrinter):
         )
 
     def targets_call(self) -> str:
-        """To the set of the ``dst`` of edges, each at its owner."""
+        """The call that makes the current frontier from one of edges, each ``dst`` at its owner."""
         return "targets_parts(team, out, edge_current, current, marks, stamp)"
 
     def gather_all(self, node: plan.Gather, into: str, weight: str, functors: str) -> None:
-        """As on one device; the arrays of all parts are swapped alike."""
+        """As on one device; swaps the arrays of all parts too."""
         super().gather_all(node, into, weight, functors)
         for name in node.seen:
             self.put(f"all_{name} = common.copies.{name} if moved_{name} else common.fields.{name}")
@@ -142,17 +142,17 @@ class CpuPartsPrinter(ExchangePrinter, CpuPrinter):
     # ---- loops ----------------------------------------------------------------------------
 
     def new_box(self) -> None:
-        """An empty box, and its mark."""
+        """Empty the box, and take a new stamp for marks."""
         self.stamp()
         self.put("empty(team, box)")
 
     def new_following(self) -> None:
-        """An empty frontier and box to push to, and their mark."""
+        """Empty the next frontier and the box, and take a new stamp for marks."""
         self.new_box()
         self.put(f"empty(team, {self.next})")
 
     def push_more(self, node: plan.RunAhead) -> None:
-        """Push from the current frontier to those."""
+        """Push from the current frontier to the next one and the box."""
         self.put(
             f"made = push_more(team, ghost_team, out, f_{node.advance.functor}, always, s, "
             f"current, {self.next}, box, marks, stamp, True)"
@@ -160,11 +160,11 @@ class CpuPartsPrinter(ExchangePrinter, CpuPrinter):
         self.count_calls()
 
     def empty_current(self) -> None:
-        """An empty frontier for those that arrive, before all parts meet."""
+        """Empty the current frontier for vertices that arrive, before all parts meet."""
         self.put("empty(team, current)")
 
     def stop_test(self, node: plan.AnyLoop | None = None) -> str:
-        """All parts meet before; where they have just met they know already."""
+        """The test whether to stop; all parts meet first, unless they have just met."""
         if self.plan.hub and node is not None:
             return "why_stop(world, 1 - turn) != 0"
         if self.plan.hub:
@@ -173,7 +173,7 @@ class CpuPartsPrinter(ExchangePrinter, CpuPrinter):
         return "meet(world)" if node is None else "world.sync[STOP] != 0"
 
     def remember(self, node: plan.Loop) -> None:
-        """Keep the frontier, or stop everywhere."""
+        """Record the frontier; without room all parts stop."""
         if self.plan.has_edges:
             self.put("if on_edges:")
             self.put(
@@ -194,7 +194,7 @@ class CpuPartsPrinter(ExchangePrinter, CpuPrinter):
             f"rounds, made, stamp, turn, heard = nearest_parts(team, ghost_team, world, out, "
             f"f_{stage.functor}, {self.where(stage)}, s, {self.order(node)}, current, "
             "ordered.words, ordered.bucket, pool_of(ordered.pools, thread), box, marks, stamp, "
-            f"turn, {self.emitted(node.stale)})"
+            f"turn, {self.merge_arguments(node.stale)})"
         )
         self.put("visited, talked = visited + made, talked + heard")
         self.put("if rounds > 0:")
@@ -202,14 +202,14 @@ class CpuPartsPrinter(ExchangePrinter, CpuPrinter):
         self.close(node, outer)
 
     def take_bucket(self, node: plan.Buckets, mine: str, later: str, order: str) -> None:
-        """The nearest bucket of all parts becomes the frontier."""
+        """Make the nearest bucket of all parts the frontier; end the loop if no vertex waits."""
         room, buckets = f"waiting[{node.room}]", f"buckets_{node.number}"
         self.total(f"{mine}.info[SIZE]")
         self.put("if total == 0: break")
         self.put(f"stopped = {self.stop_test(node)}")
         self.put("if stopped: break")
         self.put(f"near = nearest_waiting(team, {mine}, {buckets}, {room}.scratch)")
-        self.talk("near = least(team, world, turn, near)", "turn = 1 - turn")
+        self.communicate("near = least(team, world, turn, near)", "turn = 1 - turn")
         self.put(f"take(team, {mine}, {later}, current, {order}, near)")
         self.put(f"{mine}, {later} = {later}, {mine}")
         self.total("current.info[SIZE]")

@@ -1,4 +1,4 @@
-"""Kernels for parts on GPUs, each part a grid of its own."""
+"""Kernels for parts on GPUs, with a grid for each part."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _ADVANCE = ("push_parts", "pull_parts", "targets_parts")
 def lower_parts_gpu(
     job: Job, way: str, state: Any, schedule: str, measure: Any, hub: bool = False
 ) -> Kernel:
-    """The kernel of a part; DeviceError for what does not run on parts of a GPU.
+    """The kernel of a part; DeviceError if the program does not run on parts of a GPU.
 
-    With a ``hub`` there are parts on other machines too.
+    ``measure`` computes the bytes of a message. With a ``hub`` other machines have parts too.
     """
     made = plan_of(job, way, Shape(on_grid=True, over_parts=True, hub=hub))
     return GpuPartsPrinter(job, made, state, schedule, measure).print()
@@ -51,34 +51,34 @@ class GpuPartsPrinter(ExchangePrinter, GpuPrinter):
         self.names.update({name: getattr(of_parts, name) for name in _ADVANCE})
 
     def prologue(self) -> tuple[str, ...]:
-        """What the names in a kernel stand for."""
+        """Lines that name the arguments of a kernel and set its variables."""
         return (*PROLOGUE, *self.world_lines())
 
     def outcome(self) -> str:
-        """How it ended."""
+        """The expression that a kernel returns at its end."""
         self.put("if team.thread == 0: rows[0] = cycles() - began")
         return f"{MORE_ROOM} if why_stop(world, 1 - turn) == FULL else 0"
 
-    # ---- what devices do in their own way -------------------------------------------------
+    # ---- what differs between devices -----------------------------------------------------
 
     def stamp(self) -> None:
-        """A new stamp: marks with an older one are none."""
+        """Take a new stamp: marks with an older one are invalid."""
         self.put("stamp = next_stamp(team, world, stamp)")
 
     def targets_call(self) -> str:
-        """To the set of the ``dst`` of edges, each at its owner."""
+        """The call that makes the current frontier from one of edges, each ``dst`` at its owner."""
         return "targets_parts(team, world, out, edge_current, current, marks, stamp)"
 
-    def given_to_members(self, texts: Texts, names: tuple[str, ...], values: str, olds: str) -> str:
-        """Two functions, so that the values of several are under way."""
+    def spread_arguments(self, texts: Texts, names: tuple[str, ...], values: str, olds: str) -> str:
+        """The arguments of `spread`: two functions, so that reads for several ghosts overlap."""
         peek, place = self.function(texts.peek(names)), self.function(texts.place(names))
         return f"{peek}, {place}, {values}, {olds}"
 
-    def delivered(self, stale: plan.Stale) -> str:
-        """Two functions, likewise."""
+    def deliver_arguments(self, stale: plan.Stale) -> str:
+        """The arguments of `deliver`: two functions, for the same reason."""
         texts = self.texts_of(stale.names)
         look, improve = self.function(texts.look(*stale)), self.function(texts.improve(*stale))
-        return f"{look}, {improve}, {self.emitted(stale).partition(', ')[2]}"
+        return f"{look}, {improve}, {self.merge_arguments(stale).partition(', ')[2]}"
 
     # ---- stages ---------------------------------------------------------------------------
 
@@ -87,7 +87,7 @@ class GpuPartsPrinter(ExchangePrinter, GpuPrinter):
         self.put(self.push_call(node.stage.functor, self.where(node.stage), node))
 
     def push_call(self, functor: str, where: str, node: plan.Push | None = None) -> str:
-        """The call that pushes, from a stage's frontier or the current one."""
+        """The call that pushes: from the frontier of a stage, without a node from the current."""
         source = "current" if node is None else self.source(node.stage)
         return (
             f"done = push_parts(team, world, visit, out, f_{functor}, {where}, s, {source}, "
@@ -95,7 +95,7 @@ class GpuPartsPrinter(ExchangePrinter, GpuPrinter):
         )
 
     def print_pull(self, node: plan.Pull) -> None:
-        """To this part's vertices along their in-edges."""
+        """Along the in-edges of this part's vertices."""
         stage = node.stage
         self.put(
             f"done = pull_parts(team, into, f_{stage.functor}, alone_{stage.functor}, "
@@ -104,7 +104,7 @@ class GpuPartsPrinter(ExchangePrinter, GpuPrinter):
         )
 
     def print_gather(self, node: plan.Gather) -> None:
-        """As on one device; the arrays of all parts are swapped alike."""
+        """As on one device; swaps the arrays of all parts too."""
         super().print_gather(node)
         for name in node.seen if node.copies else ():
             self.put(f"all_{name} = common.copies.{name} if moved_{name} else common.fields.{name}")
@@ -114,26 +114,26 @@ class GpuPartsPrinter(ExchangePrinter, GpuPrinter):
     # ---- loops ----------------------------------------------------------------------------
 
     def new_box(self) -> None:
-        """An empty box, and its mark."""
+        """Take a new stamp for marks, with which the box is empty."""
         self.stamp()
 
     def new_following(self) -> None:
-        """An empty frontier and box to push to, and their mark."""
+        """Empty the next frontier and the box, and take a new stamp for marks."""
         self.new_box()
         self.renew(self.next)
 
     def push_more(self, node: plan.RunAhead) -> None:
-        """Push from the current frontier to those."""
+        """Push from the current frontier to the next one and the box."""
         self.begin()
         self.put(self.push_call(node.advance.functor, "always"))
         self.count_calls()
 
     def empty_current(self) -> None:
-        """An empty frontier for those that arrive, before all parts meet."""
+        """Empty the current frontier for vertices that arrive, before all parts meet."""
         self.put("empty_now(team, current)")
 
-    def ask_waiting(self, node: plan.Buckets, mine: str) -> None:
-        """End an ordered loop where nothing waits in any part."""
+    def break_if_none_wait(self, node: plan.Buckets, mine: str) -> None:
+        """End an ordered loop if no vertex waits in any part."""
         self.total(f"{mine}.info[SIZE]")
         self.put("if total == 0: break")
         self.put(f"stopped = {self.stop_test(node)}")
@@ -142,23 +142,23 @@ class GpuPartsPrinter(ExchangePrinter, GpuPrinter):
     def pick(self, mine: str, near: str, given: str) -> None:
         """Take the nearest bucket of all parts."""
         self.put(f"bucket = nearest_waiting(team, {mine}, {near}, works)")
-        self.talk("bucket = least(team, world, turn, bucket)", "turn = 1 - turn")
+        self.communicate("bucket = least(team, world, turn, bucket)", "turn = 1 - turn")
         self.put(f"take(team, {mine}, {given}, bucket)")
 
-    def ask_picked(self) -> None:
-        """Take the next bucket where all parts have settled theirs before."""
+    def continue_if_settled(self) -> None:
+        """Go on to the next bucket if all vertices of this one were settled in all parts."""
         self.total("current.info[SIZE]")
         self.put("if total == 0: continue")
 
     def stop_test(self, node: plan.AnyLoop | None = None) -> str:
-        """A census says it; where none was just made, there is one more."""
+        """The test whether to stop, by the last census; without a node there is a new one."""
         if node is not None:
             return "why_stop(world, 1 - turn) != 0"
         self.put("turn = 1 - turn")
         return "ask_stop(team, world, 1 - turn)"
 
     def remember(self, node: plan.Loop) -> None:
-        """Keep the frontier, or stop everywhere."""
+        """Record the frontier; without room all parts stop."""
         call = "remember_parts(team, world, current, kept, recorded, trace)"
         if not self.plan.has_edges:
             self.put(f"recorded = {call}")
@@ -182,7 +182,7 @@ class GpuPartsPrinter(ExchangePrinter, GpuPrinter):
             f"team, world, visit, out, f_{stage.functor}, {self.where(stage)}, s, "
             f"{self.order(node)}, current, following, {pool}, {count}, marks, stamp, turn, "
             "ordered.words, ordered.far, ordered.farther, ordered.in_far, pieces, "
-            f"{self.emitted(node.stale)})"
+            f"{self.merge_arguments(node.stale)})"
         )
         self.put("visited, talked = visited + done, talked + heard")
         self.put("if rounds > 0:")

@@ -1,8 +1,8 @@
-"""Places where the kernel of a GPU may return for more room, and begin again.
+"""Places where the kernel of a GPU may return for more room, and resume.
 
-Where a superstep is to be recorded and does not fit, the kernel writes down what its variables hold
-and returns. The host makes room, keeps all else, and launches it again; it then skips what comes
-before the place: ``resuming`` is the number of the place until it is there.
+If a superstep to be recorded does not fit, the kernel saves its variables and returns. The host
+makes room, leaves the rest as it is, and launches the kernel again. That skips what comes before
+the place: ``resuming`` is the number of the place until the kernel reaches it, then 0.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from evener.engine.codegen import plan
 from evener.engine.codegen.printer import Printer
 from evener.operators.gpu.frontier import INFO_WORDS, TURNS
 
-MORE_ROOM = 1  # how a kernel ends that did not finish; see `evener.operators.gpu.trace.end`
-SAVED_WORDS = 256  # room for all that a kernel writes down
+MORE_ROOM = 1  # returned by a kernel that did not finish; see `evener.operators.gpu.trace.end`
+SAVED_WORDS = 256  # room for all variables that a kernel saves
 
 _NUMBERS = ("row", "recorded", "made", "remade", "stamp", "left", "before", "fused", "members")
 _FLAGS = ("pulled", "changed")
 
 
 class ResumePrinter(Printer):
-    """Prints what saves the variables of a kernel, and what takes them again."""
+    """Prints the lines that save the variables of a kernel and restore them."""
 
     @contextmanager
     def guarded(self, guard: plan.Guard) -> Iterator[None]:
-        """Skip a stage on the way to a place that is not in it."""
+        """Skip a stage if the kernel resumes at a place that is not in it."""
         condition = "resuming == 0"
         if guard.first <= guard.last:
             condition += f" or {guard.first} <= resuming <= {guard.last}"
@@ -34,19 +34,19 @@ class ResumePrinter(Printer):
             yield
 
     def swap(self) -> None:
-        """The frontier that was made is the current one."""
+        """Make the next frontier the current one."""
         super().swap()
         if self.plan.places and not self.in_replay:
             self.put("side = not side")
 
     def swap_edges(self) -> None:
-        """The frontier of edges that was made is the current one."""
+        """Make the next frontier of edges the current one."""
         super().swap_edges()
         if self.plan.places and not self.in_replay:
             self.put("edge_side = not edge_side")
 
     def remember(self, node: plan.Loop) -> None:
-        """Keep the frontier for `backwards`: a place to return from, and to begin again at."""
+        """Record the frontier for `backwards`, at a place to return from and to resume at."""
         call = "remember(team, current, kept, recorded, trace)"
         with self.within(f"if resuming == 0 or resuming == {node.place}:"):
             self.put("resuming = 0")
@@ -57,7 +57,7 @@ class ResumePrinter(Printer):
             else:
                 self.put(f"enough = {call}")
             with self.within("if enough < 0:"):
-                self.put("barrier(sync)")  # all have read what blocks left for a reduction
+                self.put("barrier(sync)")  # all have read the partials of the last reduction
                 for name in self.d.scalars:
                     self.put(f"if team.thread == 0: partial_{name}[0] = scalar_{name}")
                 self.save(node.place)
@@ -65,7 +65,7 @@ class ResumePrinter(Printer):
             self.put("recorded = enough")
 
     def saved(self) -> tuple[list[str], list[str], list[str]]:
-        """The variables that are written down: numbers, flags, and sums over the threads."""
+        """The variables that are saved: numbers, flags, and sums over the threads."""
         numbers = [*_NUMBERS, *(f"waits_{i}" for i in range(self.plan.orders))]
         flags = [*_FLAGS, "side", *(f"moved_{name}" for name in self.plan.copied)]
         sums = ["visited"]
@@ -86,17 +86,17 @@ class ResumePrinter(Printer):
         return [node for node in buckets if node.has_place]
 
     def save(self, place: int) -> None:
-        """Write all variables down."""
+        """Save all variables."""
         numbers, flags, sums = self.saved()
-        # One by one: to the compiler a tuple of them is a choice among them in each round.
+        # One by one: the compiler turns a loop over a tuple of them into a choice in each round.
         self.put("if team.thread == 0:", f"    saves[0] = {place}")
         for i, name in enumerate((*numbers, *flags), 1):
             self.put(f"    saves[{i}] = np.int64({name})")
         for i, name in enumerate(sums, 1 + len(numbers) + len(flags)):
             self.put(f"save_sum(team, saves, {i}, np.int64({name}))")
 
-    def begin_again(self) -> list[str]:
-        """Lines that take what was written down, where the kernel begins again."""
+    def restore(self) -> list[str]:
+        """Lines that restore what was saved, if the kernel resumes."""
         numbers, flags, sums = self.saved()
         at = dict(zip([*numbers, *flags, *sums], range(1, SAVED_WORDS), strict=False))
         known = {*_NUMBERS, *_FLAGS, "visited", "on_edges", "edge_made", "edge_remade"}
@@ -114,15 +114,15 @@ class ResumePrinter(Printer):
         lines += [f"    {name} = saves[{at[name]}]" for name in numbers]
         lines += [f"    {name} = saves[{at[name]}] != 0" for name in flags]
         lines += [f"    {name} = saves[{at[name]}] if team.thread == 0 else 0" for name in sums]
-        lines += [f"    {line}" for line in self.frontiers_again()]
+        lines += [f"    {line}" for line in self.restore_frontiers()]
         for name in self.plan.copied:
             exchange = f"field_{name}, copy_{name} = copy_{name}, field_{name}"
             lines.append(f"    if moved_{name}: {exchange}")
         lines += [f"    scalar_{name} = partial_{name}[0]" for name in self.d.scalars]
         return [*lines, "    begin_again(team, saves)"]
 
-    def frontiers_again(self) -> list[str]:
-        """Lines that make the frontiers of when the kernel returned."""
+    def restore_frontiers(self) -> list[str]:
+        """Lines that restore the frontiers that the kernel had when it returned."""
 
         def words(pool: str, count: str) -> str:
             first = f"{count} % {TURNS} * {INFO_WORDS}"

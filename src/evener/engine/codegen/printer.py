@@ -1,11 +1,11 @@
-"""From the plan of a kernel to its text: what threads of a CPU and the grid of a GPU print alike.
+"""From the plan of a kernel to its text: what printers for CPUs and for GPUs have in common.
 
-The kernel holds the whole loop, loops within loops included: a stage is the call of an operator
-with the program's functors as arguments, which the compiler then inlines. Threads walk through the
-text in step; what decides where they go (sizes of frontiers, scalars, counters) is the same for all
-of them, because it is read after a barrier or computed alike.
+The kernel holds the whole loop, nested loops included: a stage is the call of an operator with the
+program's functors as arguments, which the compiler then inlines. Threads run the text in step: the
+values that decide branches (sizes of frontiers, scalars, counters) are the same for all of them,
+because they are read after a barrier or computed equally.
 
-A node is printed by the method that has its name: `Loop` by ``print_loop``.
+The method that prints a node has its name: ``print_loop`` prints a `Loop`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from evener.device import compiled
 from evener.device.python_calls import needs_python
 from evener.device.sync import STOP, show
 from evener.engine.codegen import fusion, plan
-from evener.engine.codegen.functors import place_of
+from evener.engine.codegen.functors import location_of
 from evener.engine.codegen.passes import NotLoweredError
 from evener.engine.codegen.rewrite import without_atomics
 from evener.engine.job import Job, field_dtype
@@ -35,8 +35,8 @@ from evener.programs.fields import Param, neutral
 MODES = {"push": shared.PUSH, "pull": shared.PULL, "auto": shared.AUTO}
 SIDES = {"in": ("into", "weight_in"), "out": ("out", "weight_out"), "both": ("both", "weight_both")}
 
-# What a superstep keeps for its row of the trace, beside the clock. A loop inside it has rows of
-# its own, which have the time that it took.
+# Variables of a superstep for its row of the trace, besides the clock. A loop saves those of the
+# superstep around it: it has its own rows, and its time counts only there.
 ROW = ("members", "calls", "pulled")
 
 
@@ -52,7 +52,7 @@ class Kernel:
 
 
 class Printer(ABC):
-    """Prints the nodes of a plan, one after the other."""
+    """Prints the nodes of a plan in their order."""
 
     signature: tuple[str, ...]
 
@@ -79,7 +79,7 @@ class Printer(ABC):
             needs = needs_python(functor.function)
             if needs is not None:
                 raise NotLoweredError(
-                    f"{place_of(self.d, functor, needs.line)}{needs.what}, which only "
+                    f"{location_of(self.d, functor, needs.line)}{needs.what}, which only "
                     "device='python' does."
                 )
             self.names[f"f_{name}"] = compiled(functor.function, allocates=False)
@@ -101,7 +101,7 @@ class Printer(ABC):
 
     @abstractmethod
     def print(self) -> Kernel:
-        """The kernel."""
+        """Print the plan; returns the kernel."""
 
     def put(self, *lines: str) -> None:
         """Add lines to the kernel."""
@@ -109,12 +109,12 @@ class Printer(ABC):
             self.lines.append("    " * self.indent + line)
 
     def operate(self, call: str, work: str) -> None:
-        """Call an operator that has so much to do, in arcs or as many small pieces of work."""
+        """Call an operator; ``work`` is its amount of work, in arcs or similar pieces."""
         self.put(call)
 
     @contextmanager
     def within(self, head: str) -> Iterator[None]:
-        """Lines that stand below a line that ends in a colon."""
+        """Indent lines below a ``head`` that ends in a colon."""
         self.put(head)
         self.indent += 1
         yield
@@ -126,30 +126,30 @@ class Printer(ABC):
             getattr(self, f"print_{_snake(type(node).__name__)}")(node)
 
     def print_step(self, node: plan.Step) -> None:
-        """A stage, which a kernel that begins again may skip."""
+        """A stage, which a kernel that resumes may skip."""
         with nullcontext() if node.guard is None else self.guarded(node.guard):
             self.emit(node.nodes)
 
     def guarded(self, guard: plan.Guard) -> AbstractContextManager[None]:
-        """What stands around a stage that may be skipped."""
-        raise AssertionError("this kernel always begins at its beginning")
+        """Put a stage that may be skipped under a condition."""
+        raise AssertionError("this kernel never resumes")
 
     def skipped_over(self, node: plan.Loop) -> AbstractContextManager[None]:
-        """What stands around the head of a loop that holds a place where a kernel may begin."""
+        """Put the head of a loop under a condition if a kernel may resume within the loop."""
         return self.guarded(plan.Guard()) if node.skips_head else nullcontext()
 
     # ---- expressions ----------------------------------------------------------------------
 
     def state(self, weight: str, written: tuple[str, ...] = ()) -> str:
-        """The text of a state; fields that are being ``written`` are their second copies."""
+        """The text of a state, with the second copies of fields that are being ``written``."""
         parts = [f"copy_{f}" if f in written else f"field_{f}" for f in self.d.fields]
         parts += [f"params.{name}" for name in self.d.params]
         parts += [f"scalar_{name}" for name in self.d.scalars]
         parts += [weight, "ids", "degree", f"np.int64({self.step})", "num_vertices", "changed"]
         return f"State({', '.join(parts)})"
 
-    def limit(self, given: Any) -> str:
-        """A number that a stage was given, or the parameter that it names."""
+    def number_of(self, given: Any) -> str:
+        """The text of an option of a stage: a number or a parameter."""
         if isinstance(given, Param):
             return f"params.{given.name}"
         return str(given)
@@ -161,28 +161,28 @@ class Printer(ABC):
         return "current.info[SIZE]"
 
     def source(self, stage: kinds.Stage) -> str:
-        """What a stage runs over."""
+        """The frontier that a stage takes."""
         return "everyone" if stage.over_all else self.current
 
     def where(self, stage: kinds.Advance | kinds.Edges) -> str:
-        """The functor that says which vertices a stage is for."""
+        """The functor that selects vertices for a stage."""
         return "always" if stage.where is None else f"f_{stage.where}"
 
     def order(self, node: plan.FusedBuckets) -> str:
-        """The field that decides on buckets, and the inverse of their width."""
+        """The field that orders a loop, and the inverse of the width of its buckets."""
         assert node.stage.order is not None
         order = node.stage.order
-        return f"field_{order.field.name}, 1.0 / {self.limit(order.delta)}"
+        return f"field_{order.field.name}, 1.0 / {self.number_of(order.delta)}"
 
     def gathering(self, stage: kinds.Gather) -> str:
-        """The functor of a gather, called with the vertex that gathers."""
+        """The functor of a gather, in a form that takes ``dst``."""
         if stage.sees_dst:
             return f"f_{stage.functor}"
-        self.names[f"w_{stage.functor}"] = fusion.without_dst(self.names[f"f_{stage.functor}"])
+        self.names[f"w_{stage.functor}"] = fusion.taking_dst(self.names[f"f_{stage.functor}"])
         return f"w_{stage.functor}"
 
     def add_helpers(self, node: plan.Gather) -> tuple[str, ...]:
-        """Name the functions that join a gather and what is fused with it; the scalars of that."""
+        """Name the functions that a gather calls; returns the scalars of its fused reductions."""
         scalars = tuple(other.into.name for other in node.fused)
         dtypes = [self.names[f"neutral_{name}"].dtype.type for name in scalars]
         seen = node.seen if node.copies else ()
@@ -191,19 +191,19 @@ class Printer(ABC):
         self.helpers.update(texts)
         return scalars
 
-    # ---- what devices do in their own way -------------------------------------------------
+    # ---- what differs between devices -----------------------------------------------------
 
     def begin(self, makes: str = "") -> None:
-        """What stands before a stage; the frontier that it ``makes`` becomes an empty one."""
+        """Begin a stage; empties the frontier that it ``makes``."""
         return
 
     @abstractmethod
     def stamp(self) -> None:
-        """A new stamp: marks with an older one are none."""
+        """Take a new stamp: marks with an older one are invalid."""
 
     @abstractmethod
     def targets_call(self) -> str:
-        """The call that makes the current frontier of one of edges."""
+        """The call that makes the current frontier from one of edges."""
 
     @abstractmethod
     def edges_call(self, stage: kinds.Advance) -> str:
@@ -211,35 +211,35 @@ class Printer(ABC):
 
     @abstractmethod
     def stop_test(self, node: plan.AnyLoop | None = None) -> str:
-        """How threads learn, at the head of a superstep, of a wish to stop.
+        """The test whether to stop, at the head of a superstep: the same for all threads.
 
-        Without a ``node`` nothing was done before, where they would have met.
+        With a ``node`` threads may have met in the lines before; without one they have not.
         """
 
     @abstractmethod
     def remember(self, node: plan.Loop) -> None:
-        """Keep the frontier for `backwards`."""
+        """Record the frontier for `backwards`."""
 
     @abstractmethod
     def replay_in_place(self) -> None:
-        """Stages read the record itself; none of them writes to the frontier that it takes."""
+        """Let stages read the record itself; none of them writes to the frontier that it takes."""
 
     @abstractmethod
     def replay_copy(self) -> None:
-        """Stages run in a loop, or on edges, and change frontiers: they get a copy."""
+        """Copy the recorded frontier, for stages that overwrite it: in a loop, or on edges."""
 
     def before_replay(self, node: plan.Replay) -> None:
-        """What stands before a loop over recorded frontiers."""
+        """Prepare a loop over recorded frontiers."""
         return
 
     def after_record(self) -> None:
-        """What stands behind a loop that records."""
+        """Finish a loop that records."""
         return
 
     # ---- stages ---------------------------------------------------------------------------
 
     def count_calls(self) -> None:
-        """Add to the calls of this superstep, and of the whole run: some stages are in no loop."""
+        """Add to the calls of this superstep and of the run, since some stages are in no loop."""
         self.put("calls += made", "visited += made")
 
     def count(self, call: str, work: str) -> None:
@@ -248,8 +248,8 @@ class Printer(ABC):
         self.count_calls()
 
     def swap(self) -> None:
-        """The frontier that was made is the current one."""
-        if self.in_place:  # straight-line text: names change, not what they stand for
+        """Make the next frontier the current one."""
+        if self.in_place:  # straight-line text: the printer swaps names, the text does not
             spare = {"x", "y"} - {self.next}
             self.current, self.next = self.next, spare.pop()
         else:
@@ -258,12 +258,12 @@ class Printer(ABC):
             self.put("on_edges = False")
 
     def swap_edges(self) -> None:
-        """The frontier of edges that was made is the current one."""
+        """Make the next frontier of edges the current one."""
         self.put("edge_current, edge_following = edge_following, edge_current")
         self.put("on_edges = True")
 
     def print_advance(self, node: plan.Advance) -> None:
-        """What comes before, and a push or a pull."""
+        """A push or a pull, after what it needs before."""
         last = 0
         while isinstance(node.nodes[last], plan.Targets):
             last += 1
@@ -293,7 +293,7 @@ class Printer(ABC):
         self.swap_edges()
 
     def print_filter(self, node: plan.Filter) -> None:
-        """A frontier of those that pass."""
+        """A frontier of the members that pass."""
         functor, state = f"f_{node.stage.functor}", self.state("weight_out")
         if node.stage.on_edges:
             self.begin(makes="edge_following")
@@ -309,7 +309,7 @@ class Printer(ABC):
         self.swap()
 
     def print_compute(self, node: plan.Compute) -> None:
-        """A functor at each of a frontier."""
+        """A functor called for each member of a frontier."""
         functor = f"f_{node.stage.functor}"
         self.begin()
         self.put(f"s = {self.state('weight_out')}")
@@ -321,7 +321,7 @@ class Printer(ABC):
             self.operate(f"compute(team, {functor}, s, {source})", f"{source}.info[SIZE]")
 
     def print_reduce(self, node: plan.Reduce) -> None:
-        """A scalar of what a functor returns."""
+        """A scalar reduced from what a functor returns."""
         stage, name = node.stage, node.stage.into.name
         source = self.source(stage)
         self.begin()
@@ -333,7 +333,7 @@ class Printer(ABC):
         )
 
     def swap_copies(self, node: plan.Gather) -> None:
-        """The second copies of fields that a gather wrote to are the fields now."""
+        """Swap fields with their second copies, which a gather has written."""
         for name in node.seen if node.copies else ():
             self.put(f"field_{name}, copy_{name} = copy_{name}, field_{name}")
             self.put(f"moved_{name} = not moved_{name}")
@@ -341,21 +341,21 @@ class Printer(ABC):
     # ---- loops ----------------------------------------------------------------------------
 
     def print_loop(self, node: plan.Loop) -> None:
-        """Supersteps until the frontier is empty, by ``until``, or up to a limit."""
+        """Supersteps until the frontier is empty, ``until`` holds, or the limit is reached."""
         with self.skipped_over(node):
             outer = self.open(node)
         with self.within("while True:"):
             with self.skipped_over(node):
-                self.ask_limit(node)
-                self.ask_frontier(node)
+                self.break_at_limit(node)
+                self.break_if_empty(node)
                 self.put(f"stopped = {self.stop_test(node)}")
                 self.put("if stopped: break")
             self.superstep(node)
-            self.ask_until(node)
+            self.break_on_until(node)
         self.close(node, outer)
 
     def open(self, node: plan.AnyLoop) -> str:
-        """What stands before a loop; returns the count of the loop around it."""
+        """Begin a loop; returns the name of the superstep count of the loop around it."""
         number = node.number
         outer, self.step = self.step, f"step_{number}"
         self.put(f"{self.step} = 0")
@@ -368,7 +368,7 @@ class Printer(ABC):
         return outer
 
     def close(self, node: plan.AnyLoop, outer: str) -> None:
-        """What stands behind a loop."""
+        """End a loop."""
         number = node.number
         self.put(f"changed = changed_{number}")
         self.put(f"{', '.join(ROW)} = {', '.join(f'{name}_{number}' for name in ROW)}")
@@ -377,20 +377,20 @@ class Printer(ABC):
             self.after_record()
         self.step = outer
 
-    def ask_frontier(self, node: plan.Loop) -> None:
-        """End before a superstep without a frontier, if a stage takes it or has made it."""
+    def break_if_empty(self, node: plan.Loop) -> None:
+        """End before a superstep on an empty frontier, if a stage takes it or has made it."""
         if node.stage.takes_frontier:
             self.put(f"if {self.size()} == 0: break")
         elif node.stage.makes_frontier:
             self.put(f"if {self.step} > 0 and {self.size()} == 0: break")
 
-    def ask_limit(self, node: plan.Loop) -> None:
+    def break_at_limit(self, node: plan.Loop) -> None:
         """End before a superstep beyond the limit."""
         if node.stage.max_supersteps is not None:
-            self.put(f"if {self.step} >= {self.limit(node.stage.max_supersteps)}: break")
+            self.put(f"if {self.step} >= {self.number_of(node.stage.max_supersteps)}: break")
 
-    def ask_until(self, node: plan.Loop) -> None:
-        """End after a superstep if the program says so."""
+    def break_on_until(self, node: plan.Loop) -> None:
+        """End after a superstep if ``until`` holds."""
         if node.stage.until is not None:
             self.put(f"if f_{node.stage.until}({self.state('weight_out')}): break")
 

@@ -1,7 +1,7 @@
-"""Functors for parts: a replicated field is indexed by the global index of a vertex of the call.
+"""Functors rewritten for parts: they index replicated fields by global numbers.
 
-Where a program touches nothing but replicated fields at the far end of an edge, neighbour lists may
-hold global numbers: then there are no ghosts, and none has to be looked up in a table.
+If a program accesses only replicated fields at the far end of an edge, neighbour lists may hold
+global numbers: then there are no ghosts, and no number has to be looked up in a table.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _WHOLE = "_whole_number"
 
 
 def far_is_global(d: Declaration) -> bool:
-    """Whether no stage of a program asks for more than the global number of an edge's ``dst``."""
+    """Whether the stages of a program need no more than the global number of an edge's ``dst``."""
     stages = list(walk(d.loop))
     if any(
         isinstance(stage, Advance | Gather | Backwards) or getattr(stage, "on_edges", False)
@@ -32,31 +32,31 @@ def far_is_global(d: Declaration) -> bool:
     ):
         return False
     seen = [stage.functor for stage in stages if isinstance(stage, Edges)]
-    return bool(seen) and all(_asks_for_number(d, name) for name in seen)
+    return bool(seen) and all(_needs_only_number(d, name) for name in seen)
 
 
-def _asks_for_number(d: Declaration, name: str) -> bool:
-    """Whether a functor of edges uses ``dst`` only for ``s.id[dst]`` and in replicated fields."""
+def _needs_only_number(d: Declaration, name: str) -> bool:
+    """Whether a functor of edges uses ``dst`` only in ``s.id[dst]`` and in replicated fields."""
     definition = ast.parse(textwrap.dedent(inspect.getsource(d.functors[name].function))).body[0]
     _, dst, _, state = d.functors[name].parameters
     whole = {field for field, declared in d.fields.items() if declared.replicated}
     rewriter = _Rewriter(state, set(), whole | {"id"})
-    known = 0
+    by_number = 0
     for node in ast.walk(definition):
         if isinstance(node, ast.Subscript) and rewriter.is_replicated(node.value):
-            known += getattr(node.slice, "id", None) == dst
+            by_number += getattr(node.slice, "id", None) == dst
         elif isinstance(node, ast.Call) and len(node.args) > 1:
-            known += rewriter.is_replicated(node.args[0]) and getattr(
+            by_number += rewriter.is_replicated(node.args[0]) and getattr(
                 node.args[1], "id", None
             ) == dst  # fmt: skip
     used = [node for node in ast.walk(definition) if isinstance(node, ast.Name) and node.id == dst]
-    return len(used) == known
+    return len(used) == by_number
 
 
 def globalized(d: Declaration, name: str, far_is_global: bool = False) -> Any:
-    """The function of a functor with ``s.f[v]`` as ``s.f[s.id[v]]`` for every replicated f.
+    """The function of a functor, with ``s.f[v]`` as ``s.f[s.id[v]]`` for every replicated f.
 
-    With ``far_is_global`` the ``dst`` of an edge has its global number already.
+    With ``far_is_global`` the ``dst`` of an edge is a global number already.
     """
     function = d.functors[name].function
     replicated = {field for field, declared in d.fields.items() if declared.replicated}
@@ -86,7 +86,7 @@ def globalized(d: Declaration, name: str, far_is_global: bool = False) -> Any:
 
 
 def without_atomics(function: Any) -> Any:
-    """A function with plain updates, for a thread that has what it writes to itself."""
+    """A function with plain updates, for a thread that alone writes to its vertices."""
     swapped = {k: serial if v is atomic else v for k, v in function.__globals__.items()}
     return types.FunctionType(
         function.__code__, swapped, function.__name__, function.__defaults__, function.__closure__
@@ -98,7 +98,7 @@ class _Rewriter(ast.NodeTransformer):
         self, state: str, vertices: set[str], replicated: set[str], known: Collection[str] = ()
     ):
         self.state, self.vertices, self.replicated = state, vertices, replicated
-        self.known = known  # vertices that have their global number
+        self.known = known  # vertices that are global numbers
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         self.generic_visit(node)
@@ -116,7 +116,7 @@ class _Rewriter(ast.NodeTransformer):
         return node
 
     def is_replicated(self, node: ast.AST) -> bool:
-        """Whether this is one of the fields, of the state."""
+        """Whether an expression is a replicated field of the state."""
         return (
             isinstance(node, ast.Attribute)
             and isinstance(node.value, ast.Name)
@@ -133,7 +133,7 @@ class _Rewriter(ast.NodeTransformer):
 
 
 def _compiled_like(function: Any, definition: ast.FunctionDef) -> Any:
-    """A function of this text, with the globals and the closure of another."""
+    """A function of this definition, with the globals and the closure of another function."""
     free = function.__code__.co_freevars
     outer = ast.FunctionDef(
         "outer", ast.arguments([], [ast.arg(name) for name in free], None, [], [], None, []),
