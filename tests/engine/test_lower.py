@@ -34,12 +34,12 @@ def test_a_plan_tells_what_is_decided():
     assert "share written to a second copy; movement is reduced on the way" in one
     assert "in buckets of distance by delta, fused: relax" in str(ev.lower(SSSP, GRAPH).plan)
     both = str(ev.lower(SSSP, GRAPH, device="cpu+cuda").plan)
-    assert "runs ahead of others that are late: relax" in both
+    assert "runs ahead while others are late: relax" in both
     parts = str(ev.lower(Betweenness, GRAPH, device="cpu+cpu", direction="push").plan)
     assert "all parts push" in parts
     assert "broadcast coefficient, depth" in parts
     alone = str(ev.lower(Betweenness, GRAPH, device="cuda").plan)
-    assert "recorded, may return and begin again at 1" in alone
+    assert "recorded, resumes at 1" in alone
 
 
 def test_both_sides_of_a_mixed_set_print_one_plan():
@@ -98,7 +98,7 @@ def test_ptx():
 def test_the_command(capsys):
     assert main(["show", "bfs", "--device", "cpu+cuda"]) == 0
     out = capsys.readouterr().out
-    assert "deliver depth, parent of those emitted" in out
+    assert "deliver depth, parent of emitted vertices" in out
     assert "Other programs of bfs: evener.algorithms.bfs:" in out
     assert main(["show", "evener.algorithms.sssp:SSSP", "grid:rows=3", "--text"]) == 2
     assert "needs weights" in capsys.readouterr().err

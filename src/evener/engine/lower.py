@@ -106,7 +106,7 @@ def lower(
               pull
             push:
               push
-              deliver depth, parent of those emitted
+              deliver depth, parent of emitted vertices
     """
     require_graph(graph)
     require_direction(direction)

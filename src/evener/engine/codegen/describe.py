@@ -89,7 +89,7 @@ def _exchange(node: plan.Node) -> str:
             words = [*node.exchange.merged, *["emitted vertices"] * node.emits]
             return f"collect {', '.join(words)}"
         case plan.Deliver():
-            return f"deliver {', '.join(node.stale.names)} of those emitted"
+            return f"deliver {', '.join(node.stale.names)} of emitted vertices"
         case plan.Watch():
             return f"meet, and count changes in {', '.join(node.names)}"
         case plan.Unite():
@@ -114,14 +114,14 @@ def _loop(node: plan.AnyLoop) -> str:
     kind = {
         plan.Buckets: ", a superstep for each",
         plan.FusedBuckets: ", fused",
-        plan.RunAhead: ", runs ahead of others that are late",
+        plan.RunAhead: ", runs ahead while others are late",
     }.get(type(node), "")
     order = ""
     if stage.order is not None:
         delta = stage.order.delta
         order = f", in buckets of {stage.order.field.name} by {getattr(delta, 'name', delta)}"
     place = getattr(node, "place", 0)
-    place = f", may return and begin again at {place}" if place else ""
+    place = f", resumes at {place}" if place else ""
     only = f": {node.advance.functor}" if isinstance(node, plan.FusedBuckets) else ""
     records = ", recorded" * getattr(node, "records", False)
     return f"loop {node.number}{_ends(stage)}{order}{kind}{records}{place}{only}"
