@@ -17,7 +17,7 @@ from numpy import int32, int64
 import evener as ev
 from comparing import assert_fields, case
 from evener.algorithms.sssp import SSSP
-from evener.device import atomic
+from evener.device import atomic, crew
 from evener.engine.request import DIRECTIONS
 from evener.engine.run import run
 from evener.errors import DeviceError
@@ -189,6 +189,14 @@ def test_rows_of_a_trace_add_up():
 
 
 SCALE = 1
+
+
+def test_long_lists_are_divided(monkeypatch):
+    """The hub's list is longer than what a thread takes of it at a time."""
+    monkeypatch.setattr(crew, "LEAST_PATIENCE", 1 << 32)  # cycles: until the other has come
+    star = ev.Graph.from_edges(np.zeros(5000, int), np.arange(1, 5001), np.arange(5000) + 1)
+    found = ev.sswp(star, 0, device="cpu:2")
+    assert found.width[1:].tolist() == list(range(1, 5001))
 
 
 class Scaled(Program):
