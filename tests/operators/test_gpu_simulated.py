@@ -101,6 +101,13 @@ def test_schedules(pair):
     assert_simulated(program, SIMULATED["rmat"], schedule)
 
 
+def test_merge_path_of_many_vertices():
+    """More than a lane of each warp has: degrees are summed in several rounds."""
+    graph = ev.generate.rmat(8, 8, seed=1)
+    source = int(np.argmax(graph.degrees))
+    assert_simulated(BFS, graph, "merge_path", "push", source=source)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)

@@ -73,13 +73,24 @@ def test_programs(program):
         check(program, SIMULATED[name], SETS[(ALL.index(program) + i) % 3])
 
 
+ON_CARDS = [*ALL, Everything, Labels]
+
+
 @pytest.mark.parametrize(
-    "program", slow_but(ALL, BFS, PageRank, Components, *COVERED), ids=lambda p: p.__name__
+    "program",
+    slow_but(ON_CARDS, BFS, PageRank, Components, *COVERED, Everything, Labels),
+    ids=lambda p: p.__name__,
 )
 def test_several_cards(program):
     """A kernel on each of several GPUs, which share no memory but the hub."""
-    name, k = one_or_two(program)[-1], 2 + ALL.index(program) % 2
+    name, k = one_or_two(program)[-1], 2 + ON_CARDS.index(program) % 2
     check(program, SIMULATED[name], ["cuda"] * k)
+
+
+def test_a_single_change_in_copies():
+    """Of a replicated field that has one element for each vertex, few of which ever change."""
+    for n in (2, 5):
+        check(Labels, ev.generate.path(n), SETS[0])
 
 
 @pytest.mark.slow
