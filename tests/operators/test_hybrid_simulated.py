@@ -88,9 +88,9 @@ def test_several_cards(program):
 
 
 def test_a_single_change_in_copies():
-    """Of a replicated field that has one element for each vertex, few of which ever change."""
-    for n in (2, 5):
-        check(Labels, ev.generate.path(n), SETS[0])
+    """Of a replicated field: one part changes one element, the other none."""
+    for arc in ([0], [1]), ([1], [0]):
+        check(Totals, ev.Graph.from_edges(*arc), SETS[0], partition="contiguous")
 
 
 @pytest.mark.slow
