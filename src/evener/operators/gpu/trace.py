@@ -60,6 +60,6 @@ def tell_whole(team, trace, visited, fused):
 
 @compiled(allocates=False)
 def end(trace, code):
-    """Tell the host how the kernel ended: 0, or why early (`evener.engine.codegen.print_resume`)."""
+    """Report how the kernel ended: 0, or why early (see `evener.engine.codegen.print_resume`)."""
     if block() == 0 and thread_of_block() == 0:
         trace[STATUS] = np.int64(code)
