@@ -19,6 +19,7 @@ from evener.algorithms import (
 )
 from evener.algorithms.bfs import BFS
 from graphs import DEGENERATE, weighted
+from tables import slow_but
 
 EMPTY = DEGENERATE["empty"]()
 PATH = ev.generate.path(4)
@@ -137,7 +138,7 @@ def test_what_is_no_graph(call):
         call("roads.gr")
 
 
-@pytest.mark.parametrize("device", ["python", "cpu"])
+@pytest.mark.parametrize("device", slow_but(["python", "cpu"], "python"))
 def test_infinite_weights_without_sums(device):
     assert sswp(INFINITE, 0, device=device).width.tolist() == [math.inf, 1, 1]
     assert pagerank(INFINITE, device=device).stats["converged"]  # it does not read them

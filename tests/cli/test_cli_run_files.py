@@ -78,7 +78,7 @@ def test_trace(run, tmp_path):
     assert sum(event["ph"] == "X" for event in events) == 5
     assert run(*words, tmp_path / "t.csv")[0] == 0
     assert polars.read_csv(tmp_path / "t.csv")["frontier"].to_list() == [1, 1, 1, 1, 1]
-    words[words.index("python")] = "cpu:1+cpu:1"
+    words[words.index("python")] = "python+python"
     assert run(*words, tmp_path / "t.json")[0] == 0
     events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
     bars = [event for event in events if event["ph"] == "X" and "all" in event["args"]]

@@ -56,7 +56,7 @@ def watch(run, progress):
 
 
 def test_damaged_files(tmp_path):
-    assert campaign(tmp_path / "fuzz", 0, 500) == []
+    assert campaign(tmp_path / "fuzz", 0, 300) == []
 
 
 @pytest.mark.slow

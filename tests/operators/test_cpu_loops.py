@@ -93,7 +93,9 @@ def grid():
     )
 
 
-@pytest.mark.parametrize("program", [NearestFrom, BucketsFrom], ids=lambda p: p.__name__)
+@pytest.mark.parametrize(
+    "program", slow_but([NearestFrom, BucketsFrom], NearestFrom), ids=lambda p: p.__name__
+)
 def test_nearest_from_odd_values(program):
     from_zero = run(program, grid(), source=0, has=0.0, device="cpu").distance
     for has in (-2.5, -1e30, -np.inf, np.nan):
@@ -126,6 +128,7 @@ def test_nearest_twice(device):
     assert_fields(found, expected, ["first", "distance"])
 
 
+@pytest.mark.slow
 def test_repeats_within_backwards():
     def busiest(graph):
         return int(np.argmax(graph.degrees))

@@ -14,7 +14,6 @@ import parts_gpu_simulator
 from comparing import assert_job, case
 from evener.algorithms.betweenness import Betweenness
 from evener.algorithms.bfs import BFS
-from evener.algorithms.circuit import Circuit
 from evener.algorithms.connected_components import Components
 from evener.algorithms.pagerank import DanglingPageRank, PageRank
 from evener.algorithms.sssp import SSSP, CutoffSSSP, TargetSSSP
@@ -64,7 +63,7 @@ def one_or_two(program):
 ALL = list(dict.fromkeys([*BOTH, SSSP, *COVERED]))
 # Their kernels for the CPU take seconds to compile. Its operators are those of sets of CPUs, and those
 # of the hub are one text with the GPU's, so that few programs have something of their own here.
-ON_CPU = [BFS, SSSP, Circuit]
+ON_CPU = [BFS, SSSP]
 
 
 @pytest.mark.parametrize("program", slow_but(ALL, *ON_CPU), ids=lambda p: p.__name__)

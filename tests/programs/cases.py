@@ -21,10 +21,10 @@ from evener.algorithms.sswp import SSWP
 from evener.programs.reals import with_reals
 from programs.examples import module, programs
 from programs.loops import EdgesThroughout, LoopsInLoops, Nested, OverEdges
-from programs.merged import Reset, Totals
+from programs.merged import Reset
 from programs.ordered import Bounded
 from programs.searches import Paths, Search
-from programs.stages import Around, Everything, Gathered, OnEdges, Scattered, Spread
+from programs.stages import Around, Everything, Gathered, OnEdges, Spread
 
 WHOLE = ev.generate.rmat(5, 4, weights=(1, 9), seed=1)  # undirected, integer weights
 WIDE = ev.Graph(WHOLE._indptr, WHOLE._indices, WHOLE._weights << 26, directed=False)
@@ -73,8 +73,8 @@ _K_CORE = module("k_core").KCore
 # operator that the kernel of any program names, which `engine/test_kernel_texts.py` checks.
 COVERING = {
     "cpu_parts_of_one_thread": [
-        Search, SSSP, Components, PageRank, LevelParents, Scattered, Reset, Totals, OnEdges, Gathered,
-        Around, EdgesThroughout, Bounded, _FEW_STOPS, module("vertex_centric").Rank,
+        Search, SSSP, PageRank, LevelParents, Reset, OnEdges, Gathered, EdgesThroughout, Bounded,
+        _FEW_STOPS, module("vertex_centric").Rank,
         module("gather_apply_scatter").Rank,
     ],
     "gpu": [
