@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from evener.errors import ProgramError
@@ -52,6 +53,11 @@ class Declaration:
     def uses_weights(self) -> bool:
         """Whether a functor reads the weight of an edge."""
         return any("weight" in found.offered for found in self.accesses.values())
+
+    @cached_property
+    def replays(self) -> bool:
+        """Whether frontiers are recorded, for `backwards`."""
+        return any(isinstance(stage, Backwards) for stage in walk(self.loop))
 
     def touched(self, stage: Stage) -> list[Accesses]:
         """The accesses of the functors of one stage."""

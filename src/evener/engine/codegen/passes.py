@@ -96,7 +96,7 @@ class _Builder:
         self.d, self.shape, self.direction, self.keeps_all = d, shape, direction, keeps
         emits = any(isinstance(s, kinds.Advance) and s.emit == "edges" for s in walk(d.loop))
         self.has_edges = emits if has_edges is None else has_edges
-        self.replays = any(isinstance(stage, kinds.Backwards) for stage in walk(d.loop))
+        self.replays = d.replays
         self.loops = self.gathers = 0
         self.in_replay = self.in_place = False
 

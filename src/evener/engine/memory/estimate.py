@@ -17,7 +17,7 @@ from evener.engine.partition.stats import PartitionStats, measure_partition
 from evener.errors import DeviceError, EvenerError, MemoryBudgetError
 from evener.graph.csr import Graph
 from evener.programs.program import Declaration
-from evener.programs.stages import Advance, Backwards, Gather, Repeat, walk
+from evener.programs.stages import Advance, Gather, Repeat, walk
 
 
 def estimate_memory(
@@ -68,7 +68,7 @@ def estimate_memory(
     early = tables + fields + frontiers
     if any(isinstance(s, Repeat) and s.order is not None for s in stages):
         frontiers = frontiers + (parts.edges + parts.vertices) * each_id
-    if any(isinstance(s, Backwards) for s in stages):
+    if declaration.replays:
         frontiers = frontiers + parts.vertices * each_id
     if any(isinstance(s, Advance) and s.emit == "edges" for s in stages):
         frontiers = frontiers + 3 * parts.edges * (each_id + 8)

@@ -16,7 +16,7 @@ from evener.operators.cpu import nearest
 from evener.operators.cpu.frontier import BUFFER, INFO_WORDS, NUMBER
 from evener.operators.shared.frontier import EdgeFrontier, Frontier
 from evener.operators.shared.record import Record
-from evener.programs.stages import Advance, Backwards, Repeat, walk
+from evener.programs.stages import Advance, Repeat, walk
 
 if TYPE_CHECKING:
     from evener.engine.job import Job
@@ -46,6 +46,8 @@ def capacity_of(job: Job, n: int, left: int | None, growth: int = 1) -> Capacity
     Unused room costs only address space, but that may be limited too. A search records each vertex
     once. ``left`` is what a memory limit leaves for records.
     """
+    if not job.declaration.replays:
+        return Capacity(0, growth * _BUCKET_FACTOR)
     recorded = job.preallocation.only(job, n)
     if recorded is None:
         wanted = math.ceil(max(_RECORD_FACTOR, job.preallocation.factor_of(job)) * n) + 1
@@ -56,7 +58,7 @@ def capacity_of(job: Job, n: int, left: int | None, growth: int = 1) -> Capacity
 def grown(job: Job, n: int, left: int | None, growth: int) -> int:
     """The growth for the next attempt of a run; MemoryBudgetError if no memory is left for it."""
     stages, rooms = list(walk(job.declaration.loop)), capacity_of(job, n, left, growth)
-    records = any(isinstance(stage, Backwards) for stage in stages)
+    records = job.declaration.replays
     is_ordered = any(isinstance(stage, Repeat) and stage.order is not None for stage in stages)
     arcs = (job.graph.num_edges + n) * job.graph._indices.itemsize
     if (
