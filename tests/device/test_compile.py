@@ -176,7 +176,7 @@ def test_an_entry_is_compiled_once_for_a_type():
     first = describe_items.entry_for((np.arange(3), np.zeros(2)))
     assert first((np.arange(3), np.zeros(2))) == (2, 3)
     assert describe_items.entry_for((np.arange(7), np.zeros(1))) is first
-    assert describe_items.find_for((np.arange(7), np.zeros(1)))
+    assert describe_items.find_for((np.arange(7), np.zeros(1))) is not None
     other = describe_items.entry_for((np.zeros(4), np.zeros(1)))
     assert other is not first
     assert other((np.zeros(4), np.zeros(1))) == (2, 4)

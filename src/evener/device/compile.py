@@ -137,18 +137,17 @@ class Compiled:
             entry = self._entries[kinds] = self.dispatcher.overloads[signature].entry_point
         return entry
 
-    def find_for(self, *examples: Any) -> bool:
-        """Whether code for arguments of these types is in memory or loaded from the cache."""
-        if kind_of(examples) in self._entries:
-            return True
+    def find_for(self, *examples: Any) -> Callable[..., Any] | None:
+        """As `entry_for`, if the machine code is in memory or in the cache, else None."""
+        entry = self._entries.get(kind_of(examples))
+        if entry is not None:
+            return entry
         dispatcher = self.dispatcher
         signature = tuple(map(self.type_of, examples))
-        if signature in dispatcher.overloads:
-            return True
-        if not dispatcher._cache.holds(signature, dispatcher.targetctx):
-            return False
-        dispatcher.compile(signature)
-        return True
+        known = signature in dispatcher.overloads
+        if not known and not dispatcher._cache.holds(signature, dispatcher.targetctx):
+            return None
+        return self.entry_for(*examples)
 
     @staticmethod
     def type_of(example: Any) -> Any:

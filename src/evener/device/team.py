@@ -173,13 +173,12 @@ def run_together(worker: Compiled, threads: int, sync: np.ndarray, *args: Any) -
 _learned = [0, 0]  # by the last leader
 
 
-def run_led(worker: Compiled, threads: int, sync: np.ndarray, *args: Any) -> bool:
-    """Run ``worker(thread, threads, sync, *args)``: thread 0 leads, the others help if they can.
+def run_led(entry: Callable[..., Any], threads: int, sync: np.ndarray, *args: Any) -> bool:
+    """Run ``entry(thread, threads, sync, *args)``: thread 0 leads, the others help if they can.
 
     The leader needs no helper (`evener.device.crew`), so any number of such kernels may run at
     once, and the call ends with the leader. Returns whether the leader could not continue.
     """
-    entry = worker.entry_for(0, threads, sync, *args)
     calls = [(entry, (t, threads, sync, *args)) for t in range(threads)]
     crew.ready(sync, _learned)
     running = _run_all(calls, [sync], needed=1)

@@ -164,8 +164,8 @@ def begin(
     return arguments
 
 
-def bytes_of(arguments: CpuArguments, recorded: int) -> int:
-    """Bytes of the arrays of a run; growable ones count what it wrote at most."""
+def fixed_bytes(arguments: CpuArguments) -> int:
+    """Bytes of the arrays of a run, but for growable ones."""
     n = arguments.marks.size
     # The lists of an undirected graph occur twice, and so does one of the queues.
     held = {a.ctypes.data: a.nbytes for a in _arrays((arguments.graph, arguments.fields))}
@@ -174,10 +174,14 @@ def bytes_of(arguments: CpuArguments, recorded: int) -> int:
         arguments.marks, arguments.totals, arguments.copies, arguments.sums, arguments.edge_fronts,
         arguments.waiting,
     ))  # fmt: skip
+    return sum(held.values()) + sum(fronts.values()) + sum(a.nbytes for a in others)
+
+
+def grown_bytes(arguments: CpuArguments, recorded: int) -> int:
+    """Bytes that a run wrote at most in growable arrays."""
     record = arguments.kept
     entry = record.queue.itemsize + (record.edge.itemsize if record.edge.size else 0)
-    counted = sum(a.nbytes for a in others) + recorded * entry
-    return sum(held.values()) + sum(fronts.values()) + counted + bucket_bytes(arguments.ordered, n)
+    return recorded * entry + bucket_bytes(arguments.ordered, arguments.marks.size)
 
 
 def _arrays(value: Any) -> Iterator[np.ndarray]:

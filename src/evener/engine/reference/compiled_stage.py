@@ -111,7 +111,7 @@ class CompiledPart(Part):
 
     def run_kernel(self, worker: Compiled, arguments: StageArguments) -> None:
         """Run a kernel on the threads of this part; compile it first if needed."""
-        if not worker.find_for(0, self.threads, new_sync(), *arguments):
+        if worker.find_for(0, self.threads, new_sync(), *arguments) is None:
             began = time.perf_counter()
             what = f"compiling a stage of {self.declaration.name}"
             with progress.task(what), interrupts.kept():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import weakref
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -69,34 +70,38 @@ def execute(job: Job, threads: int, direction: str = "auto") -> None:
     plan, n = _plan(job, direction), job.graph.num_vertices
     left = job.left[0] if job.left else None
     growth = 1
-    arguments = _arguments(job, plan, threads, capacity_of(job, n, left))
+    rooms = capacity_of(job, n, left)
+    arguments, nbytes = _arguments(job, plan, threads, rooms)
     # Compiled on this thread, for arguments of these types; nothing runs yet.
     examples = (0, threads, new_sync(), *arguments)
-    job.stats["from_cache"] = plan.worker.find_for(*examples)
-    if not job.stats["from_cache"]:
+    entry = plan.worker.find_for(*examples)
+    job.stats["from_cache"] = entry is not None
+    if entry is None:
         with progress.task(f"compiling {job.declaration.name} for cpu"), interrupts.kept():
             check_functors(job.declaration, functors_of(job, plan.kernel), *examples_of(job))
             compile_kernel(job.declaration, plan.worker, *examples)
+            entry = plan.worker.entry_for(*examples)
     job.stats["compile_seconds"] = time.perf_counter() - began
     started = time.perf_counter()
     # Perhaps no stage is worth that many threads.
     hands = min(threads, 1 + (job.graph.num_vertices + job.graph.num_edges) // crew.WORTH)
-    while _run(job, plan, hands, arguments):  # there was too little room
+    while _run(job, entry, hands, arguments):  # there was too little room
         growth = grown(job, n, left, growth)
         job.begin_again()
-        arguments = _arguments(job, plan, threads, capacity_of(job, n, left, growth))
+        rooms = capacity_of(job, n, left, growth)
+        arguments, nbytes = _arguments(job, plan, threads, rooms)
     _collect(job, arguments, time.perf_counter() - started)
     recorded = most_recorded(arguments.kept)
     job.preallocation.remember(job, n, recorded)
     recorded = arguments.kept.queue.size if job.preallocation.fixed else recorded
-    job.stats["memory"] = [memory.bytes_of(arguments, recorded)]
-    _kept[job.graph] = (plan.worker, threads, capacity_of(job, n, left, growth)), arguments
+    job.stats["memory"] = [nbytes + memory.grown_bytes(arguments, recorded)]
+    _kept[job.graph] = _Kept((plan.worker, threads, rooms), arguments, nbytes)
 
 
-def _run(job: Job, plan: _Plan, hands: int, arguments: CpuArguments) -> bool:
+def _run(job: Job, entry: Callable[..., Any], hands: int, arguments: CpuArguments) -> bool:
     """Run the kernel; returns whether it ran out of room."""
     with raised_as_mistakes(job.declaration):
-        return run_led(plan.worker, hands, new_sync(), *arguments)
+        return run_led(entry, hands, new_sync(), *arguments)
 
 
 class _Plan(NamedTuple):
@@ -133,26 +138,35 @@ def _make_plan(job: Job, direction: str) -> _Plan:
 
 # ---- memory ------------------------------------------------------------------------------------
 
+
+class _Kept(NamedTuple):
+    key: Any
+    arguments: CpuArguments
+    nbytes: int  # but for growable arrays
+
+
 # Arrays of the last run on a graph, for the next run of the same program: touching memory again
 # after freeing it is expensive (a tenth of a search on R-MAT scale 18, on a virtual machine).
-_kept: weakref.WeakKeyDictionary[Graph, tuple[Any, CpuArguments]] = weakref.WeakKeyDictionary()
+_kept: weakref.WeakKeyDictionary[Graph, _Kept] = weakref.WeakKeyDictionary()
 
 
-def _arguments(job: Job, plan: _Plan, threads: int, rooms: Capacity) -> CpuArguments:
-    """The arguments of the kernel: new, or those of the last run."""
+def _arguments(job: Job, plan: _Plan, threads: int, rooms: Capacity) -> tuple[CpuArguments, int]:
+    """The arguments of the kernel, new or those of the last run, and their fixed bytes."""
     graph = job.graph
     region = memory.Region(graph.num_vertices, graph.num_edges, _lists(job, plan))
-    key, arguments = _kept.pop(graph, (None, None))
-    if arguments is None or key != (plan.worker, threads, rooms):
+    kept = _kept.pop(graph, None)
+    if kept is None or kept.key != (plan.worker, threads, rooms):
         arguments = _new_arguments(job, plan, region, threads, rooms)
+        nbytes = memory.fixed_bytes(arguments)
     else:
-        arguments = arguments._replace(
+        nbytes = kept.nbytes
+        arguments = kept.arguments._replace(
             graph=region.graph,
             fields=named("Fields", job.fields),
             params=named("Params", job.params),
         )
     arcs = 0 if job.frontier is None else graph.degrees[job.frontier].sum()
-    return memory.begin(arguments, region, job.frontier, arcs)
+    return memory.begin(arguments, region, job.frontier, arcs), nbytes
 
 
 def _lists(job: Job, plan: _Plan) -> Any:

@@ -188,7 +188,7 @@ class Teams:
         examples = (0, count, sync, *arguments)
         began = time.perf_counter()
         with compiling():
-            self.job.stats["from_cache"] = self.worker.find_for(*examples)
+            self.job.stats["from_cache"] = self.worker.find_for(*examples) is not None
             if not self.job.stats["from_cache"]:
                 what = f"compiling {self.d.name} for {len(self.threads)} parts"
                 with progress.task(what), interrupts.kept():
