@@ -4,6 +4,7 @@ import gc
 import importlib.util
 import os
 import signal
+from collections.abc import Iterator
 from typing import Any
 
 import hypothesis
@@ -28,8 +29,11 @@ _GPU = [f"**/device/cuda/{name}.py" for name in ("arrays", "intrinsics", "serial
 collect_ignore_glob = [] if importlib.util.find_spec("numba_cuda") else _GPU
 
 
-def pytest_collection_finish() -> None:
-    """Exempt what was imported from garbage collection."""
+@pytest.fixture(scope="module", autouse=True)
+def _little_to_collect() -> Iterator[None]:
+    """Exempt what a module leaves, mostly compiled code, from further garbage collections."""
+    yield
+    gc.collect(1)
     gc.freeze()
 
 

@@ -65,7 +65,9 @@ def test_degenerate_graphs():
             assert len(ev.connected_components(graph, device=device).component) == n
 
 
-@pytest.mark.parametrize("device", ["cuda", "cuda+cuda", "cpu:1+cuda"])
+@pytest.mark.parametrize(
+    "device", slow_but(["cuda", "cuda+cuda", "cpu:1+cuda"], "cuda", "cuda+cuda")
+)
 def test_records_grow(device):
     """A run that begins with little room for what it records ends with enough."""
     r = ev.run(Repeats, ev.generate.path(6), times=12, device=device, preallocate=False)
