@@ -8,21 +8,9 @@ import sys
 import pytest
 
 import evener as ev
-from evener.cli import main
 
 ROUTES = "airline,leaves,reaches,km\nLX,ZRH,SFO,9400\nLH,FRA,ZRH,300\nLX,FRA,ZRH,310\n"
 COLUMNS = ("--src", "leaves", "--dst", "reaches", "--weight", "km")
-
-
-@pytest.fixture
-def run(capsys):
-    """Run a command in this process: (exit code, standard output, standard error)."""
-
-    def call(*words):
-        code = main([str(word) for word in words])
-        return code, *capsys.readouterr()
-
-    return call
 
 
 @pytest.fixture
